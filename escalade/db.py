@@ -1,0 +1,210 @@
+"""The only module that talks to Postgres: named queries, transactions, and the clock.
+
+A query is a name in `sql/queries/*.sql`; rows become the dataclass that the caller names. Inside a transaction
+`tx.now` is read from the database once, when it is first asked for: callers that lock a row lock it first.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import aiosql
+import psycopg
+from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.types.json import Jsonb
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from escalade.errors import NotFound, Unavailable
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parent.parent
+log = logging.getLogger("escalade.db")
+
+KEEPALIVE = {
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "connect_timeout": 5,
+}
+
+
+@lru_cache(maxsize=1)
+def queries() -> Mapping[str, str]:
+    """All named queries of sql/queries, name to SQL in psycopg's parameter style."""
+    loaded = aiosql.from_path(ROOT / "sql" / "queries", "psycopg", kwargs_only=True)
+    return {name: getattr(loaded, name).sql for name in loaded.available_queries if not name.endswith("_cursor")}
+
+
+def connect(url: str, *, lock_ms: int = 2000, statement_ms: int = 10_000) -> psycopg.Connection[Any]:
+    """An autocommit connection with Escalade's session settings. Raises psycopg.OperationalError."""
+    options: dict[str, Any] = {**KEEPALIVE, "application_name": "escalade"}
+    conn = psycopg.connect(url, autocommit=True, prepare_threshold=3, **options)
+    prepare_session(conn, lock_ms=lock_ms, statement_ms=statement_ms)
+    return conn
+
+
+def prepare_session(conn: psycopg.Connection[Any], *, lock_ms: int = 2000, statement_ms: int = 10_000) -> None:
+    """Set what every session of ours relies on. Not start-up parameters: poolers refuse those."""
+    Tx(conn).run("prepare_session", lock_ms=str(lock_ms), statement_ms=str(statement_ms), idle_ms="5000")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Numbers of the configuration that verbs write into rows."""
+
+    max_tries: int = 8
+
+
+class Tx:
+    """Named queries on one connection. `now` is the database's time, read once, aware, in UTC."""
+
+    def __init__(self, conn: psycopg.Connection[Any], limits: Limits | None = None) -> None:
+        self.conn = conn
+        self.limits = limits or Limits()
+        self.rung = False
+        self._now: datetime | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time of this transaction: read on first use, so after the lock that comes first."""
+        if self._now is None:
+            self._now = cast(datetime, self.value("clock"))
+        return self._now
+
+    def ring(self) -> None:
+        """Ask for the engine to be woken once this transaction has committed."""
+        self.rung = True
+
+    def many(self, row: type[T], name: str, **params: Any) -> list[T]:
+        """All rows of the query, each as `row` (a dataclass, or dict)."""
+        factory: Any = dict_row if row is dict else class_row(row)
+        with self.conn.cursor(row_factory=factory) as cursor:
+            return cast(list[T], cursor.execute(cast(Any, queries()[name]), params).fetchall())
+
+    def maybe(self, row: type[T], name: str, **params: Any) -> T | None:
+        """The first row, or None."""
+        rows = self.many(row, name, **params)
+        return rows[0] if rows else None
+
+    def one(self, row: type[T], name: str, **params: Any) -> T:
+        """The first row. Raises NotFound where there is none."""
+        found = self.maybe(row, name, **params)
+        if found is None:
+            raise NotFound("There is no such thing.")
+        return found
+
+    def value(self, name: str, **params: Any) -> Any:
+        """The first column of the first row, or None."""
+        with self.conn.cursor(row_factory=scalar_row) as cursor:
+            return cursor.execute(cast(Any, queries()[name]), params).fetchone()
+
+    def values(self, name: str, **params: Any) -> list[Any]:
+        """The first column of every row."""
+        with self.conn.cursor(row_factory=scalar_row) as cursor:
+            return cursor.execute(cast(Any, queries()[name]), params).fetchall()
+
+    def run(self, name: str, **params: Any) -> int:
+        """Execute; the number of rows touched."""
+        return self.conn.execute(cast(Any, queries()[name]), params).rowcount
+
+
+class Doorbell:
+    """Wakes the engine. In this process by an event; in another by NOTIFY where nobody here could take the work.
+
+    `idle` is kept by the engine: True while it has a sender free, so that telling other instances is needless.
+    """
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self.idle = False
+        self.notify = True
+
+    def needs_notify(self) -> bool:
+        """Whether other instances must be told: nobody here has a free hand."""
+        return self.notify and not self.idle
+
+    def ring(self) -> None:
+        """Wake the engine of this process."""
+        self.event.set()
+
+
+class Database:
+    """A small pool of connections for the web, the command line and the tests."""
+
+    def __init__(
+        self,
+        url: str,
+        size: int = 5,
+        doorbell: Doorbell | None = None,
+        limits: Limits | None = None,
+        wait: float = 3.0,
+    ) -> None:
+        self.url = url
+        self.limits = limits or Limits()
+        self.doorbell = doorbell or Doorbell()
+        self.wait = wait
+        self.pool = ConnectionPool(
+            url,
+            min_size=1,
+            max_size=size,
+            kwargs={"autocommit": True, "application_name": "escalade", "prepare_threshold": 3, **KEEPALIVE},
+            configure=prepare_session,
+            check=ConnectionPool.check_connection,
+            max_lifetime=1800,
+            timeout=wait,
+            open=True,
+        )
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """A pooled connection. Raises Unavailable where none comes free in time or the database is away."""
+        try:
+            conn = self.pool.getconn(self.wait)
+        except (PoolTimeout, PoolClosed) as error:
+            raise Unavailable("The database is away or busy: try again in a few seconds.") from error
+        try:
+            yield conn
+        except psycopg.OperationalError as error:
+            raise unavailable(error) from error
+        finally:
+            self.pool.putconn(conn)
+
+    @contextmanager
+    def begin(self) -> Iterator[Tx]:
+        """One transaction; committed at the end, rolled back on any exception. Rings the doorbell if asked to."""
+        with self.connection() as conn:
+            with conn.transaction():
+                tx = Tx(conn, self.limits)
+                yield tx
+                if tx.rung and self.doorbell.needs_notify():
+                    tx.run("notify_engines")
+        if tx.rung:
+            self.doorbell.ring()
+
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
+        """Single statements, each its own transaction: for pages that read and hold no snapshot."""
+        with self.connection() as conn:
+            yield Tx(conn, self.limits)
+
+    def close(self) -> None:
+        """Give all connections back to the server."""
+        self.pool.close()
+
+
+def unavailable(error: psycopg.OperationalError) -> Exception:
+    """The refusal that a person gets for this error of the database."""
+    log.warning("database: %s", str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+    return Unavailable("The database is away or busy: try again in a few seconds.")
+
+
+def as_json(value: Any) -> Jsonb:
+    """A value for a jsonb parameter."""
+    return Jsonb(value)

@@ -1,0 +1,304 @@
+-- name: claim
+-- Hands each due row to one worker: heads in due order, capped per destination, each with the due rows of its bundle.
+-- The CTEs that lock are materialized, so that no plan runs them twice and claims more than asked for.
+with heads as materialized (
+    select id, bundle, kind, event, destination, due_at
+    from notification_attempt
+    where status = 'PENDING' and kind <> 'STEP' and lane = :lane and due_at <= :now
+        and destination <> all(:closed::text[]) and (bundle is null or bundle <> all(:held::text[]))
+    order by due_at, id
+    limit :n
+    for no key update skip locked
+), messages as (
+    -- A contact gets one message per claim: of its heads, the group of the earliest.
+    select distinct on (coalesce(bundle, id::text)) id, bundle, kind, event, destination, due_at
+    from heads
+    order by coalesce(bundle, id::text), due_at, id
+), placed as (
+    select m.*, row_number() over (partition by destination order by due_at, id) as place
+    from messages m
+), chosen as (
+    select p.id, p.bundle, p.kind, p.event
+    from placed p
+    left join unnest(:destinations::text[], :free::int[]) as f (destination, free) using (destination)
+    where p.place <= coalesce(f.free, :each::int)
+), members as materialized (
+    select id, id as head from chosen where bundle is null
+    union all
+    select x.id, c.id as head
+    from chosen c
+    cross join lateral (
+        select a.id
+        from notification_attempt a
+        where a.status = 'PENDING' and a.bundle = c.bundle and a.lane = :lane and a.due_at <= :now
+            and a.kind = c.kind and a.event = c.event and a.kind <> 'STEP'
+        order by a.due_at, a.id
+        limit :more
+        for no key update skip locked
+    ) x
+    where c.bundle is not null
+)
+update notification_attempt t
+set status = 'IN_FLIGHT', claimed_at = :now, lease_owner = :owner,
+    lease_until = :now + make_interval(secs => :lease), claim_seq = t.claim_seq + 1, tries = t.tries + 1
+from members m
+where t.id = m.id
+returning t.id, m.head, t.claim_seq, t.tries, t.kind, t.event, t.transport, t.destination, t.idempotency_key,
+    t.first_due_at, t.due_at, t.claimed_at;
+
+-- name: messages_of
+-- What the claimed rows say and to whom, read after the claim has committed. `heard` is false for an update to
+-- somebody who was never sent the problem.
+select a.id, a.incident_id, a.claim_seq, a.cancel_requested, a.summary, a.user_id, a.channel_id,
+    coalesce(m.address, c.address) as address, coalesce(m.secret, c.secret) as secret,
+    u.email as user, coalesce(u.name, c.name) as recipient,
+    i.title, i.details, i.status as incident_status, i.severity, i.service_name as service, i.dedup_key, i.link,
+    a.kind <> 'NOTICE' or a.incident_id is null or exists (
+        select from notification_attempt p
+        where p.incident_id = a.incident_id and p.kind = 'PAGE' and p.status <> 'PENDING' and p.tries > 0
+            and p.contact_method_id is not distinct from a.contact_method_id
+            and p.channel_id is not distinct from a.channel_id
+            and (p.delivered_at is not null or exists (
+                select from attempt_try t where t.attempt_id = p.id and t.outcome = 'unknown'))
+    ) as heard
+from notification_attempt a
+left join contact_method m on m.id = a.contact_method_id
+left join app_user u on u.id = a.user_id
+left join channel c on c.id = a.channel_id
+left join incident i on i.id = a.incident_id
+where a.id = any(:ids::bigint[]);
+
+-- name: settle
+-- Records outcomes: rows locked in id order, guarded by the claim's number and owner. A late success counts while
+-- nobody has claimed the row again; any other stale outcome changes nothing. Retry or give up is decided here.
+with outcome as (
+    select *
+    from unnest(:ids::bigint[], :seqs::int[], :outcomes::text[], :delays::float8[], :errors::text[],
+        :started::timestamptz[], :ended::timestamptz[], :requests::text[], :answers::text[])
+        as o (id, seq, outcome, delay, error, started_at, ended_at, request, answer)
+), locked as materialized (
+    select t.id, t.incident_id, t.kind, t.tries, t.status as was, o.seq, o.outcome, o.delay, o.error,
+        o.started_at, o.ended_at, o.request, o.answer,
+        case
+            when o.outcome = 'DELIVERED' then 'DELIVERED'
+            when t.cancel_requested or o.outcome = 'CANCELLED' then 'CANCELLED'
+            when o.outcome = 'RELEASE' then 'PENDING'
+            when o.outcome = 'LIMITED' and t.first_due_at > :now - interval '24 hours' then 'PENDING'
+            when o.outcome in ('RETRY', 'UNKNOWN') and t.tries < t.max_tries then 'PENDING'
+            else 'FAILED'
+        end as next
+    from notification_attempt t
+    join outcome o on o.id = t.id
+    where t.claim_seq = o.seq and t.lease_owner = :owner
+        and (t.status = 'IN_FLIGHT' or o.outcome = 'DELIVERED' and t.status in ('PENDING', 'FAILED', 'CANCELLED'))
+    order by t.id
+    for no key update of t
+), settled as (
+    update notification_attempt t
+    set status = l.next, lease_until = null, last_error = case when l.outcome <> 'RELEASE' then l.error else t.last_error end,
+        tries = t.tries - case when l.outcome = 'RELEASE' or l.outcome = 'LIMITED' and l.next = 'PENDING' then 1 else 0 end,
+        due_at = case when l.next = 'PENDING' then :now + make_interval(secs => l.delay) else t.due_at end,
+        cancel_requested = t.cancel_requested and l.next <> 'PENDING' and l.next <> 'FAILED',
+        delivered_at = case when l.next = 'DELIVERED' then l.ended_at else t.delivered_at end,
+        finished_at = case when l.next <> 'PENDING' then :now end,
+        recheck = l.kind = 'PAGE' and l.next = 'FAILED'
+    from locked l
+    where t.id = l.id
+    returning t.id, t.status
+), tried as (
+    insert into attempt_try (attempt_id, claim_seq, try, started_at, ended_at, outcome, error, request, answer)
+    select l.id, l.seq, l.tries, l.started_at, l.ended_at,
+        case
+            when l.outcome = 'UNKNOWN' then 'unknown'
+            when l.next = 'PENDING' then 'retry'
+            else lower(l.next)
+        end,
+        l.error, l.request, l.answer
+    from locked l
+    where l.outcome <> 'RELEASE' and not (l.outcome = 'CANCELLED' and l.next = 'CANCELLED')
+    on conflict (attempt_id, claim_seq) do update
+        set outcome = excluded.outcome, error = excluded.error, ended_at = excluded.ended_at,
+            request = excluded.request, answer = excluded.answer
+), noted as (
+    insert into incident_event (incident_id, at, event, actor, data)
+    select l.incident_id, :now,
+        case when l.next = 'PENDING' then 'retry' else lower(l.next) end,
+        null,
+        jsonb_build_object('attempt', l.id, 'try', l.tries, 'error', l.error, 'unknown', l.outcome = 'UNKNOWN')
+    from locked l
+    where l.incident_id is not null and l.outcome <> 'RELEASE'
+    order by l.id
+)
+select o.id, o.seq, l.was, s.status, l.kind,
+    l.id is null and (t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner) as lost
+from outcome o
+left join locked l on l.id = o.id
+left join settled s on s.id = o.id
+left join notification_attempt t on t.id = o.id;
+
+-- name: reap
+-- Takes back rows whose lease ran out. Nobody knows whether they were delivered, and each says so.
+with expired as materialized (
+    select id, incident_id, kind, tries, claim_seq, claimed_at,
+        case when cancel_requested then 'CANCELLED' when tries >= max_tries then 'FAILED' else 'PENDING' end as next
+    from notification_attempt
+    where status = 'IN_FLIGHT' and lease_until < :now
+    order by lease_until
+    limit 500
+    for no key update skip locked
+), tried as (
+    insert into attempt_try (attempt_id, claim_seq, try, started_at, ended_at, outcome, error, request, answer)
+    select id, claim_seq, tries, claimed_at, :now, 'unknown', 'the lease ran out: may have been delivered', '', ''
+    from expired
+    on conflict (attempt_id, claim_seq) do nothing
+), noted as (
+    insert into incident_event (incident_id, at, event, actor, data)
+    select incident_id, :now, 'lease_expired', null, jsonb_build_object('attempt', id, 'try', tries, 'next', next)
+    from expired
+    where incident_id is not null
+)
+update notification_attempt t
+set status = e.next, lease_until = null, last_error = 'the lease ran out: may have been delivered',
+    due_at = case when e.next = 'PENDING' then :now else t.due_at end,
+    finished_at = case when e.next <> 'PENDING' then :now end,
+    recheck = e.kind = 'PAGE' and e.next = 'FAILED'
+from expired e
+where t.id = e.id
+returning t.id, t.status;
+
+-- name: recover
+-- Gives back what this owner holds and does not know: a claim whose answer was lost with the connection.
+with held as materialized (
+    select t.id, t.cancel_requested
+    from notification_attempt t
+    where t.status = 'IN_FLIGHT' and t.lease_owner = :owner
+        and not exists (
+            select from unnest(:ids::bigint[], :seqs::int[]) as k (id, seq) where k.id = t.id and k.seq = t.claim_seq)
+    for no key update skip locked
+)
+update notification_attempt t
+set status = case when h.cancel_requested then 'CANCELLED' else 'PENDING' end,
+    lease_until = null, tries = t.tries - 1,
+    due_at = :now, finished_at = case when h.cancel_requested then :now end
+from held h
+where t.id = h.id
+returning t.id;
+
+-- name: whats_due^
+-- The idle poll: what is due now, and when the next of each kind comes. One index probe each.
+select
+    exists (select from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and due_at <= :now) as high,
+    exists (select from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'low' and due_at <= :now) as low,
+    exists (select from notification_attempt
+        where status = 'PENDING' and kind = 'STEP' and due_at <= :now) as step,
+    exists (select from notification_attempt where status = 'IN_FLIGHT' and lease_until < :now) as lease,
+    exists (select from notification_attempt where recheck) as recheck,
+    exists (select from incident where wake_at is not null and wake_at <= :now) as wake,
+    exists (select from heartbeat where late_at is not null and late_at <= :now) as beat,
+    least(
+        (select min(due_at) from notification_attempt
+            where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and due_at > :now),
+        (select min(due_at) from notification_attempt
+            where status = 'PENDING' and kind <> 'STEP' and lane = 'low' and due_at > :now),
+        (select min(due_at) from notification_attempt
+            where status = 'PENDING' and kind = 'STEP' and due_at > :now),
+        (select min(lease_until) from notification_attempt where status = 'IN_FLIGHT' and lease_until >= :now),
+        (select min(wake_at) from incident where wake_at is not null and wake_at > :now),
+        (select min(late_at) from heartbeat where late_at is not null and late_at > :now)
+    ) as next_at;
+
+-- name: held_contacts
+-- Contacts that must wait: a message in flight, or one delivered within their pace. horizon is the longest pace.
+select bundle, max(until) as until
+from (
+    select bundle, lease_until as until
+    from notification_attempt
+    where status = 'IN_FLIGHT' and bundle is not null
+    union all
+    select bundle, claimed_at + make_interval(secs => pace_seconds)
+    from notification_attempt
+    where status in ('DELIVERED', 'FAILED', 'CANCELLED') and finished_at > :now - make_interval(secs => :horizon)
+        and delivered_at is not null and bundle is not null
+        and claimed_at + make_interval(secs => pace_seconds) > :now
+) held
+group by bundle;
+
+-- name: longest_pace$
+-- How far back pacing has to look, in seconds.
+select greatest(
+    (select max(pace_seconds) from contact_method), (select max(pace_seconds) from channel), 0);
+
+-- name: replay_attempts
+-- A person sends FAILED pages again, under the incident's lock: a new key, and more tries.
+with locked as materialized (
+    select id
+    from notification_attempt
+    where incident_id = :incident_id and id = any(:ids::bigint[]) and kind = 'PAGE' and status = 'FAILED'
+    order by id
+    for no key update
+)
+update notification_attempt t
+set status = 'PENDING', finished_at = null, due_at = :now, first_due_at = :now, replays = t.replays + 1,
+    max_tries = t.tries + :more, lease_owner = null, recheck = false, last_error = null,
+    idempotency_key = gen_random_uuid()::text
+from locked l
+where t.id = l.id
+returning t.id;
+
+-- name: failed_attempts
+-- The FAILED pages a replay of many goes through, oldest first.
+select id, incident_id
+from notification_attempt
+where status = 'FAILED' and kind = 'PAGE' and (:transport::text is null or transport = :transport)
+    and (:ids::bigint[] is null or id = any(:ids::bigint[])) and id > :after
+order by id
+limit 500;
+
+-- name: hold_destination!
+-- A send failed: the destination is tried more carefully, and not before the given time.
+insert into destination (name, failures, not_before, reason, changed_at)
+values (:name, :failures, :not_before, :reason, :now)
+on conflict (name) do update
+set failures = destination.failures + excluded.failures,
+    not_before = greatest(destination.not_before, excluded.not_before),
+    reason = excluded.reason, changed_at = excluded.changed_at;
+
+-- name: free_destination!
+-- A send went through: nothing is wrong with this destination.
+delete from destination where name = :name;
+
+-- name: held_destinations
+-- The destinations something is wrong with.
+select name, failures, not_before, reason from destination;
+
+-- name: archive_attempts
+-- Finished rows of incidents resolved before the given time leave the hot table, a bounded batch at a time.
+with finished as materialized (
+    select a.id
+    from notification_attempt a
+    join incident i on i.id = a.incident_id
+    where a.status in ('DELIVERED', 'CANCELLED') and a.finished_at < :before
+        and i.status = 'RESOLVED' and i.resolved_at < :before
+    order by a.finished_at, a.id
+    limit :n
+    for no key update of a skip locked
+), moved as (
+    delete from notification_attempt a using finished f where a.id = f.id returning a.*
+)
+insert into notification_attempt_archive select * from moved returning id;
+
+-- name: archive_loose_notices
+-- Updates that belong to no incident (tests, verifications) leave by age alone.
+with finished as materialized (
+    select id
+    from notification_attempt
+    where status in ('DELIVERED', 'FAILED', 'CANCELLED') and incident_id is null and finished_at < :before
+    order by finished_at, id
+    limit :n
+    for no key update skip locked
+), moved as (
+    delete from notification_attempt a using finished f where a.id = f.id returning a.*
+)
+insert into notification_attempt_archive select * from moved returning id;

@@ -1,0 +1,3 @@
+-- name: notify_engines!
+-- Wakes the engines of other instances when this transaction commits.
+select pg_notify('escalade', '');

@@ -1,0 +1,61 @@
+-- name: integration_by_key
+-- The integration a key belongs to, with its service.
+select n.id, n.name, n.kind, n.secret, n.verify, s.id as service_id, s.name as service_name
+from integration n
+join service s on s.id = n.service_id
+where n.key_hash = :key_hash;
+
+-- name: service_by_name
+-- The service alerts are opened on by hand.
+select id, name, policy_id from service where name = :name;
+
+-- name: open_incident^
+-- Opens an incident with its policy as it is now, or counts the alert on the one that is open under its key: one
+-- statement, so that no alert falls between the look and the write. count = 1 says it is new.
+insert into incident (
+    service_id, integration_id, service_name, title, details, severity, urgency, status, dedup_key, link, alert_group,
+    sanitized, policy, round, step, repeats_left, opened_at, opened_by, last_alert_at, count, ack_timeout_seconds,
+    auto_resolve_seconds, auto_resolve_at)
+select s.id, :integration_id, s.name, :title, :details, :severity,
+    case when s.urgency <> 'severity' then s.urgency when :severity in ('critical', 'error') then 'high' else 'low' end,
+    'TRIGGERED', :dedup_key, :link, :alert_group, :sanitized,
+    jsonb_build_object('name', p.name, 'repeat', p.repeat, 'steps', coalesce((
+        select jsonb_agg(jsonb_build_object('wait', e.wait_seconds, 'targets', coalesce((
+            select jsonb_agg(jsonb_build_object(
+                'kind', case when t.user_id is not null then 'user' when t.schedule_id is not null then 'schedule'
+                    else 'channel' end,
+                'id', coalesce(t.user_id, t.schedule_id, t.channel_id),
+                'name', coalesce(u.email, h.name, c.name)) order by t.position)
+            from escalation_target t
+            left join app_user u on u.id = t.user_id
+            left join schedule h on h.id = t.schedule_id
+            left join channel c on c.id = t.channel_id
+            where t.step_id = e.id), '[]'::jsonb)) order by e.position)
+        from escalation_step e where e.policy_id = p.id), '[]'::jsonb)),
+    1, 0, p.repeat, :now, :actor, :now, 1, s.ack_timeout_seconds, s.auto_resolve_seconds,
+    :now + make_interval(secs => s.auto_resolve_seconds)
+from service s
+join escalation_policy p on p.id = s.policy_id
+where s.id = :service_id
+on conflict (service_id, dedup_key) where status <> 'RESOLVED' do update
+set count = incident.count + 1, last_alert_at = greatest(incident.last_alert_at, excluded.last_alert_at),
+    auto_resolve_at = excluded.last_alert_at + make_interval(secs => incident.auto_resolve_seconds)
+returning *;
+
+-- name: open_incident_for_target^
+-- Opens an incident that pages one target, with no service and a ladder of one step.
+insert into incident (
+    title, details, severity, urgency, status, link, sanitized, policy, round, step, repeats_left, opened_at, opened_by,
+    last_alert_at, count)
+values (:title, :details, :severity, 'high', 'TRIGGERED', :link, :sanitized, :policy, 1, 0, 0, :now, :actor, :now, 1)
+returning *;
+
+-- name: silence_of_key$
+-- Until when this key is silent: a snooze outlives the incident it was set on.
+select max(snoozed_until)
+from incident
+where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now and id <> :id;
+
+-- name: open_by_key$
+-- The open incident of a key.
+select id from incident where service_id = :service_id and dedup_key = :dedup_key and status <> 'RESOLVED';

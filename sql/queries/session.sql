@@ -1,0 +1,12 @@
+-- name: prepare_session!
+-- Autocommit statements ignore psycopg's isolation_level, so the default itself is pinned: on a database set to
+-- repeatable read, claims and settles would fail with 40001. The limits keep a stalled holder from blocking others.
+select set_config('default_transaction_isolation', 'read committed', false),
+    set_config('timezone', 'UTC', false),
+    set_config('lock_timeout', :lock_ms, false),
+    set_config('statement_timeout', :statement_ms, false),
+    set_config('idle_in_transaction_session_timeout', :idle_ms, false);
+
+-- name: wait_at_most!
+-- For this transaction alone: how long a lock may be waited for, in milliseconds.
+select set_config('lock_timeout', :lock_ms, true);
