@@ -38,7 +38,7 @@ KEEPALIVE = {
 @lru_cache(maxsize=1)
 def queries() -> Mapping[str, str]:
     """All named queries of sql/queries, name to SQL in psycopg's parameter style."""
-    loaded = aiosql.from_path(ROOT / "sql" / "queries", "psycopg", kwargs_only=True)
+    loaded = aiosql.from_path(ROOT / "sql" / "queries", "psycopg", mandatory_parameters=False)
     return {name: getattr(loaded, name).sql for name in loaded.available_queries if not name.endswith("_cursor")}
 
 
@@ -82,35 +82,35 @@ class Tx:
         """Ask for the engine to be woken once this transaction has committed."""
         self.rung = True
 
-    def many(self, row: type[T], name: str, **params: Any) -> list[T]:
+    def many(self, row: type[T], name: str, /, **params: Any) -> list[T]:
         """All rows of the query, each as `row` (a dataclass, or dict)."""
         factory: Any = dict_row if row is dict else class_row(row)
         with self.conn.cursor(row_factory=factory) as cursor:
             return cast(list[T], cursor.execute(cast(Any, queries()[name]), params).fetchall())
 
-    def maybe(self, row: type[T], name: str, **params: Any) -> T | None:
+    def maybe(self, row: type[T], name: str, /, **params: Any) -> T | None:
         """The first row, or None."""
         rows = self.many(row, name, **params)
         return rows[0] if rows else None
 
-    def one(self, row: type[T], name: str, **params: Any) -> T:
+    def one(self, row: type[T], name: str, /, **params: Any) -> T:
         """The first row. Raises NotFound where there is none."""
         found = self.maybe(row, name, **params)
         if found is None:
             raise NotFound("There is no such thing.")
         return found
 
-    def value(self, name: str, **params: Any) -> Any:
+    def value(self, name: str, /, **params: Any) -> Any:
         """The first column of the first row, or None."""
         with self.conn.cursor(row_factory=scalar_row) as cursor:
             return cursor.execute(cast(Any, queries()[name]), params).fetchone()
 
-    def values(self, name: str, **params: Any) -> list[Any]:
+    def values(self, name: str, /, **params: Any) -> list[Any]:
         """The first column of every row."""
         with self.conn.cursor(row_factory=scalar_row) as cursor:
             return cursor.execute(cast(Any, queries()[name]), params).fetchall()
 
-    def run(self, name: str, **params: Any) -> int:
+    def run(self, name: str, /, **params: Any) -> int:
         """Execute; the number of rows touched."""
         return self.conn.execute(cast(Any, queries()[name]), params).rowcount
 

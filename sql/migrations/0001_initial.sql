@@ -329,7 +329,7 @@ create table session (
     last_seen_at timestamptz not null,
     expires_at timestamptz not null
 );
-create index session_user on session (user_id);
+create index session_of_user on session (user_id);
 
 -- One row per running engine, so that a process without one can say whether pages are going out.
 create table engine_instance (

@@ -40,7 +40,7 @@ with heads as materialized (
 )
 update notification_attempt t
 set status = 'IN_FLIGHT', claimed_at = :now, lease_owner = :owner,
-    lease_until = :now + make_interval(secs => :lease), claim_seq = t.claim_seq + 1, tries = t.tries + 1
+    lease_until = :now::timestamptz + make_interval(secs => :lease), claim_seq = t.claim_seq + 1, tries = t.tries + 1
 from members m
 where t.id = m.id
 returning t.id, m.head, t.claim_seq, t.tries, t.kind, t.event, t.transport, t.destination, t.idempotency_key,
@@ -83,7 +83,7 @@ with outcome as (
             when o.outcome = 'DELIVERED' then 'DELIVERED'
             when t.cancel_requested or o.outcome = 'CANCELLED' then 'CANCELLED'
             when o.outcome = 'RELEASE' then 'PENDING'
-            when o.outcome = 'LIMITED' and t.first_due_at > :now - interval '24 hours' then 'PENDING'
+            when o.outcome = 'LIMITED' and t.first_due_at > :now::timestamptz - interval '24 hours' then 'PENDING'
             when o.outcome in ('RETRY', 'UNKNOWN') and t.tries < t.max_tries then 'PENDING'
             else 'FAILED'
         end as next
@@ -97,10 +97,10 @@ with outcome as (
     update notification_attempt t
     set status = l.next, lease_until = null, last_error = case when l.outcome <> 'RELEASE' then l.error else t.last_error end,
         tries = t.tries - case when l.outcome = 'RELEASE' or l.outcome = 'LIMITED' and l.next = 'PENDING' then 1 else 0 end,
-        due_at = case when l.next = 'PENDING' then :now + make_interval(secs => l.delay) else t.due_at end,
+        due_at = case when l.next = 'PENDING' then :now::timestamptz + make_interval(secs => l.delay) else t.due_at end,
         cancel_requested = t.cancel_requested and l.next <> 'PENDING' and l.next <> 'FAILED',
         delivered_at = case when l.next = 'DELIVERED' then l.ended_at else t.delivered_at end,
-        finished_at = case when l.next <> 'PENDING' then :now end,
+        finished_at = case when l.next <> 'PENDING' then :now::timestamptz end,
         recheck = l.kind = 'PAGE' and l.next = 'FAILED'
     from locked l
     where t.id = l.id
@@ -159,8 +159,8 @@ with expired as materialized (
 )
 update notification_attempt t
 set status = e.next, lease_until = null, last_error = 'the lease ran out: may have been delivered',
-    due_at = case when e.next = 'PENDING' then :now else t.due_at end,
-    finished_at = case when e.next <> 'PENDING' then :now end,
+    due_at = case when e.next = 'PENDING' then :now::timestamptz else t.due_at end,
+    finished_at = case when e.next <> 'PENDING' then :now::timestamptz end,
     recheck = e.kind = 'PAGE' and e.next = 'FAILED'
 from expired e
 where t.id = e.id
@@ -179,7 +179,7 @@ with held as materialized (
 update notification_attempt t
 set status = case when h.cancel_requested then 'CANCELLED' else 'PENDING' end,
     lease_until = null, tries = t.tries - 1,
-    due_at = :now, finished_at = case when h.cancel_requested then :now end
+    due_at = :now, finished_at = case when h.cancel_requested then :now::timestamptz end
 from held h
 where t.id = h.id
 returning t.id;
@@ -219,7 +219,7 @@ from (
     union all
     select bundle, claimed_at + make_interval(secs => pace_seconds)
     from notification_attempt
-    where status in ('DELIVERED', 'FAILED', 'CANCELLED') and finished_at > :now - make_interval(secs => :horizon)
+    where status in ('DELIVERED', 'FAILED', 'CANCELLED') and finished_at > :now::timestamptz - make_interval(secs => :horizon)
         and delivered_at is not null and bundle is not null
         and claimed_at + make_interval(secs => pace_seconds) > :now
 ) held

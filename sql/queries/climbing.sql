@@ -12,7 +12,7 @@ for no key update of i skip locked;
 -- Incidents whose step is more than a second late: their row is busy, so it is worth waiting for.
 select incident_id
 from notification_attempt
-where kind = 'STEP' and status = 'PENDING' and due_at < :now - interval '1 second'
+where kind = 'STEP' and status = 'PENDING' and due_at < :now::timestamptz - interval '1 second'
 order by due_at, id
 limit :n;
 
@@ -33,7 +33,7 @@ where id = :id and kind = 'STEP' and status = 'PENDING';
 -- name: put_off_step!
 -- The step raised: it is tried again a little later, and others go first.
 update notification_attempt
-set tries = tries + 1, due_at = :now + make_interval(secs => :delay), last_error = :error
+set tries = tries + 1, due_at = :now::timestamptz + make_interval(secs => :delay), last_error = :error
 where id = :id and kind = 'STEP' and status = 'PENDING';
 
 -- name: lock_marked_incidents

@@ -23,7 +23,7 @@ select :incident_id, 'PAGE', :event, 'PENDING', :lane, :round, :step, r.recipien
     case when coalesce(m.pace_seconds, c.pace_seconds) = 0 then null
         when m.id is not null then 'method:' || m.id else 'channel:' || c.id end,
     coalesce(m.pace_seconds, c.pace_seconds),
-    :now + make_interval(secs => r.after), :now + make_interval(secs => r.after), 0, :max_tries, 0, 0,
+    :now::timestamptz + make_interval(secs => r.after), :now::timestamptz + make_interval(secs => r.after), 0, :max_tries, 0, 0,
     false, false, gen_random_uuid()::text, ''
 from unnest(:recipients::text[], :targets::text[], :methods::bigint[], :channels::bigint[], :afters::float8[])
     as r (recipient, target, method_id, channel_id, after)

@@ -32,7 +32,7 @@ select status, count(*) as n from incident where status <> 'RESOLVED' group by s
 -- TRIGGERED -> ACKNOWLEDGED.
 update incident
 set status = 'ACKNOWLEDGED', acknowledged_at = :now, acknowledged_by = :actor, exhausted_at = null,
-    snoozed_until = null, ack_timeout_at = :now + make_interval(secs => ack_timeout_seconds)
+    snoozed_until = null, ack_timeout_at = :now::timestamptz + make_interval(secs => ack_timeout_seconds)
 where id = :id and status = 'TRIGGERED'
 returning *;
 
@@ -55,7 +55,7 @@ returning *;
 update incident
 set status = 'TRIGGERED', resolved_at = null, resolved_by = null, acknowledged_at = null, acknowledged_by = null,
     exhausted_at = null, snoozed_until = null, last_alert_at = :now,
-    auto_resolve_at = :now + make_interval(secs => auto_resolve_seconds)
+    auto_resolve_at = :now::timestamptz + make_interval(secs => auto_resolve_seconds)
 where id = :id and status = 'RESOLVED'
 returning *;
 
@@ -101,7 +101,7 @@ for no key update;
 -- In one pass: what waits is cancelled, what is in the air is flagged.
 update notification_attempt
 set status = case status when 'PENDING' then 'CANCELLED' else status end,
-    finished_at = case status when 'PENDING' then :now end,
+    finished_at = case status when 'PENDING' then :now::timestamptz end,
     cancel_requested = status = 'IN_FLIGHT'
 where incident_id = :incident_id and kind in ('PAGE', 'STEP') and status in ('PENDING', 'IN_FLIGHT')
 returning id, kind, status;

@@ -33,7 +33,7 @@ select s.id, :integration_id, s.name, :title, :details, :severity,
             where t.step_id = e.id), '[]'::jsonb)) order by e.position)
         from escalation_step e where e.policy_id = p.id), '[]'::jsonb)),
     1, 0, p.repeat, :now, :actor, :now, 1, s.ack_timeout_seconds, s.auto_resolve_seconds,
-    :now + make_interval(secs => s.auto_resolve_seconds)
+    :now::timestamptz + make_interval(secs => s.auto_resolve_seconds)
 from service s
 join escalation_policy p on p.id = s.policy_id
 where s.id = :service_id
