@@ -6,8 +6,8 @@ A query is a name in `sql/queries/*.sql`; rows become the dataclass that the cal
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -78,6 +78,10 @@ class Tx:
             self._now = cast(datetime, self.value("clock"))
         return self._now
 
+    def reread_clock(self) -> None:
+        """The last statement may have waited for a lock: the time is read again when it is next asked for."""
+        self._now = None
+
     def ring(self) -> None:
         """Ask for the engine to be woken once this transaction has committed."""
         self.rung = True
@@ -113,6 +117,36 @@ class Tx:
     def run(self, name: str, /, **params: Any) -> int:
         """Execute; the number of rows touched."""
         return self.conn.execute(cast(Any, queries()[name]), params).rowcount
+
+
+Begin = Callable[[], AbstractContextManager[Tx]]
+
+
+class Session:
+    """One connection of its own, for the engine: it waits for nobody's pool, and says when it is broken."""
+
+    def __init__(self, url: str, limits: Limits | None = None) -> None:
+        self.conn = connect(url)
+        self.limits = limits or Limits()
+
+    @contextmanager
+    def begin(self) -> Iterator[Tx]:
+        """One transaction. Raises psycopg.Error."""
+        with self.conn.transaction():
+            yield Tx(self.conn, self.limits)
+
+    def single(self) -> Tx:
+        """Statements that are each a transaction of their own, with one reading of the clock."""
+        return Tx(self.conn, self.limits)
+
+    @property
+    def broken(self) -> bool:
+        """Whether the connection can no longer be used."""
+        return self.conn.closed
+
+    def close(self) -> None:
+        """Give the connection back to the server."""
+        self.conn.close()
 
 
 class Doorbell:

@@ -302,3 +302,7 @@ with finished as materialized (
     delete from notification_attempt a using finished f where a.id = f.id returning a.*
 )
 insert into notification_attempt_archive select * from moved returning id;
+
+-- name: attempt_incident
+-- The incident that an attempt belongs to.
+select incident_id, kind from notification_attempt where id = :id;

@@ -83,8 +83,10 @@ order by wake_at, id
 limit 1
 for no key update skip locked;
 
--- name: clear_deadlines!
--- A deadline that nothing can be done about must not wake the engine for ever.
+-- name: put_off_deadlines!
+-- Waking this incident raised: its deadlines that have passed come again a little later, and others go first.
 update incident
-set snoozed_until = null, ack_timeout_at = null, auto_resolve_at = null
+set snoozed_until = case when snoozed_until <= :now then :until::timestamptz else snoozed_until end,
+    ack_timeout_at = case when ack_timeout_at <= :now then :until::timestamptz else ack_timeout_at end,
+    auto_resolve_at = case when auto_resolve_at <= :now then :until::timestamptz else auto_resolve_at end
 where id = :id;

@@ -115,13 +115,6 @@ left join channel c on c.id = a.channel_id
 where a.incident_id = :incident_id and a.kind = 'PAGE' and a.status = 'IN_FLIGHT'
 order by a.id;
 
--- name: hurry_step
--- The next step of a TRIGGERED incident is due now.
-update notification_attempt
-set due_at = :now, first_due_at = :now
-where incident_id = :incident_id and kind = 'STEP' and status = 'PENDING'
-returning id;
-
 -- name: insert_notices!
 -- Updates for those who were sent the problem and asked for updates. One that follows a page still in the air
 -- waits until that page cannot arrive any more.
@@ -144,3 +137,9 @@ where p.incident_id = :incident_id and p.kind = 'PAGE' and p.tries > 0
         select from attempt_try t where t.attempt_id = p.id and t.outcome = 'unknown'))
     and (m.id is not null or c.id is not null)
 group by p.incident_id, p.user_id, p.contact_method_id, p.channel_id, p.transport;
+
+-- name: pending_step
+-- The one step that waits on this incident's ladder.
+select id, round, step, tries
+from notification_attempt
+where incident_id = :incident_id and kind = 'STEP' and status = 'PENDING';

@@ -1,0 +1,201 @@
+"""The queue: claim, settle, reap, recover, replay. Claim, settle and reap lock attempts only, never an incident."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from escalade import incidents, timeline
+from escalade.db import Tx
+from escalade.errors import Conflict, NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A row this process holds: `head` is the first row of the message it leaves in."""
+
+    id: int
+    head: int
+    claim_seq: int
+    tries: int
+    kind: str
+    event: str
+    transport: str
+    destination: str
+    idempotency_key: str
+    first_due_at: datetime
+    due_at: datetime
+    claimed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one claimed row.
+
+    `outcome` is DELIVERED, RETRY, LIMITED (asked to wait: uses no try), UNKNOWN (may have been delivered), FAILED,
+    CANCELLED (not sent: nobody needs it any more) or RELEASE (given back unsent). `delay` is in seconds.
+    """
+
+    id: int
+    seq: int
+    outcome: str
+    started_at: datetime
+    ended_at: datetime
+    delay: float = 0.0
+    error: str | None = None
+    request: str = ""
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a settle made of one outcome: the status before and after, or `lost` when the row was claimed again."""
+
+    id: int
+    seq: int
+    was: str | None
+    status: str | None
+    kind: str | None
+    lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What the idle poll saw: what is due now, and when the next thing comes (None: nothing waits)."""
+
+    high: bool
+    low: bool
+    step: bool
+    lease: bool
+    recheck: bool
+    wake: bool
+    beat: bool
+    next_at: datetime | None
+
+    @property
+    def anything(self) -> bool:
+        """Whether any verb has work."""
+        return self.high or self.low or self.step or self.lease or self.recheck or self.wake or self.beat
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a claim may take: destinations that are closed, contacts that must wait, and free places per
+    destination (`each` for one that is not named)."""
+
+    closed: Sequence[str]
+    held: Sequence[str]
+    free: Mapping[str, int]
+    each: int
+
+
+BUNDLE_LIMIT = 1000
+
+
+def whats_due(tx: Tx) -> Due:
+    """What is due and what comes next, in one statement."""
+    return tx.one(Due, "whats_due", now=tx.now)
+
+
+def held_contacts(tx: Tx, horizon: int) -> dict[str, datetime]:
+    """Contacts that must wait, and until when; `horizon` is the longest pace, in seconds."""
+    return {row["bundle"]: row["until"] for row in tx.many(dict, "held_contacts", now=tx.now, horizon=horizon)}
+
+
+def claim(tx: Tx, lane: str, owner: str, lease: float, n: int, room: Room) -> list[Claimed]:
+    """Take at most n due messages of a lane, for `lease` seconds; one statement, committed at once."""
+    return tx.many(
+        Claimed,
+        "claim",
+        lane=lane,
+        now=tx.now,
+        owner=owner,
+        lease=lease,
+        n=n,
+        more=BUNDLE_LIMIT,
+        closed=list(room.closed),
+        held=list(room.held),
+        destinations=list(room.free),
+        free=list(room.free.values()),
+        each=room.each,
+    )
+
+
+def settle(tx: Tx, owner: str, outcomes: Sequence[Outcome]) -> list[Settled]:
+    """Record outcomes in one statement. It is safe to repeat."""
+    return tx.many(
+        Settled,
+        "settle",
+        owner=owner,
+        now=tx.now,
+        ids=[outcome.id for outcome in outcomes],
+        seqs=[outcome.seq for outcome in outcomes],
+        outcomes=[outcome.outcome for outcome in outcomes],
+        delays=[outcome.delay for outcome in outcomes],
+        errors=[outcome.error for outcome in outcomes],
+        started=[outcome.started_at for outcome in outcomes],
+        ended=[outcome.ended_at for outcome in outcomes],
+        requests=[outcome.request for outcome in outcomes],
+        answers=[outcome.answer for outcome in outcomes],
+    )
+
+
+def reap(tx: Tx) -> int:
+    """Take back the rows whose lease ran out; how many."""
+    return len(tx.many(dict, "reap", now=tx.now))
+
+
+def recover(tx: Tx, owner: str, known: Iterable[tuple[int, int]]) -> int:
+    """Give back the rows this owner holds and does not know: pairs of id and claim number are known; how many."""
+    pairs = list(known)
+    ids, seqs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return len(tx.values("recover", owner=owner, now=tx.now, ids=ids, seqs=seqs))
+
+
+def replay(tx: Tx, incident_id: int, ids: Sequence[int], actor: str) -> list[int]:
+    """Send FAILED pages of one incident again, with a new key; the ids that were. Raises Conflict unless the
+    incident is TRIGGERED and not snoozed."""
+    incident = incidents.lock(tx, incident_id)
+    if incident.status != "TRIGGERED":
+        raise Conflict(f"Incident {incident_id} is {incident.status.lower()}: nobody needs to be paged for it.")
+    if incident.snoozed_until is not None:
+        raise Conflict(f"Incident {incident_id} is snoozed: escalate it to page people now.")
+    done: list[int] = tx.values(
+        "replay_attempts", incident_id=incident_id, ids=list(ids), now=tx.now, more=tx.limits.max_tries
+    )
+    for attempt_id in done:
+        timeline.record(tx, incident_id, "replayed", actor, attempt=attempt_id)
+    tx.ring()
+    return done
+
+
+def replay_one(tx: Tx, attempt_id: int, actor: str) -> None:
+    """Send one FAILED page again. Raises NotFound, or Conflict where it is not failed or not needed."""
+    row = tx.maybe(dict, "attempt_incident", id=attempt_id)
+    if row is None:
+        raise NotFound(f"There is no attempt {attempt_id}.")
+    if row["kind"] != "PAGE" or row["incident_id"] is None:
+        raise Conflict(f"Attempt {attempt_id} is no page, so it cannot be sent again.")
+    if not replay(tx, row["incident_id"], [attempt_id], actor):
+        raise Conflict(f"Attempt {attempt_id} has not failed, so there is nothing to send again.")
+
+
+def failed_by_incident(tx: Tx, transport: str | None = None, ids: Sequence[int] | None = None) -> dict[int, list[int]]:
+    """The FAILED pages, by incident: what a replay of many goes through, one transaction an incident."""
+    found: dict[int, list[int]] = {}
+    after = 0
+    while True:
+        rows = tx.many(
+            dict, "failed_attempts", transport=transport, ids=None if ids is None else list(ids), after=after
+        )
+        for row in rows:
+            found.setdefault(row["incident_id"], []).append(row["id"])
+        if not rows:
+            return found
+        after = rows[-1]["id"]
+
+
+def archive(tx: Tx, days: int, n: int = 2000) -> int:
+    """Move finished rows of incidents resolved more than `days` ago out of the hot table, at most n; how many."""
+    before = tx.now - timedelta(days=days)
+    moved = len(tx.values("archive_attempts", before=before, n=n))
+    return moved + len(tx.values("archive_loose_notices", before=before, n=n))

@@ -1,0 +1,176 @@
+"""A step of the ladder becomes pages: who is on call now, how each wants to be reached, and what comes next.
+
+Everybody here holds the incident's row. People are looked up before anything is written, so a target that
+raises costs the others nothing.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+
+from escalade import ladder, oncall, schedules, settings, timeline
+from escalade.db import Tx
+from escalade.incident import Incident
+from escalade.ladder import Contact, Reach, Target
+
+log = logging.getLogger("escalade.fanout")
+
+
+@dataclass(slots=True)
+class Reached:
+    """What a list of targets comes to: the pages, and the targets that lead to nobody, with the reason."""
+
+    pages: list[Reach] = field(default_factory=list)
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+
+def fan_out(tx: Tx, incident: Incident, step: int) -> Incident:
+    """Tell everybody this step names and put the next step into the queue. Past the last step: the next round, or
+    exhausted. The incident as it is afterwards."""
+    policy = ladder.read(incident.policy)
+    if step > len(policy.steps):
+        return end_round(tx, incident, policy)
+    reached = reach(tx, policy.steps[step - 1].targets, incident.urgency)
+    told = insert_pages(tx, incident, step, "triggered", reached.pages)
+    after = tx.one(Incident, "reach_step", id=incident.id, step=step)
+    wait = ladder.wait_after(policy, step, incident.repeats_left, bool(told))
+    insert_step(tx, incident, step + 1, wait)
+    record_reach(tx, incident, step, reached, told)
+    return after
+
+
+def end_round(tx: Tx, incident: Incident, policy: ladder.Policy) -> Incident:
+    """Nobody answered in this round: the next one begins, or the incident is exhausted and the fallback is told."""
+    if incident.repeats_left > 0 and policy.steps:
+        again = tx.one(Incident, "next_round", id=incident.id)
+        timeline.record(tx, incident.id, "repeated", round=again.round)
+        return fan_out(tx, again, 1)
+    tx.run("exhaust", id=incident.id, now=tx.now)
+    timeline.record(tx, incident.id, "exhausted", round=incident.round)
+    reached = reach(tx, settings.fallback(tx), incident.urgency)
+    told = insert_pages(tx, incident, len(policy.steps) + 1, "exhausted", reached.pages)
+    for target, why in reached.skipped:
+        timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
+    if told:
+        timeline.record(tx, incident.id, "fallback_told", people=_people(reached.pages))
+    else:
+        timeline.record(tx, incident.id, "fallback_missing", why="none is set, or none of it can be reached")
+    return tx.one(Incident, "incident_by_id", id=incident.id)
+
+
+def insert_step(tx: Tx, incident: Incident, step: int, wait: float) -> None:
+    """Put a step into the queue, due `wait` seconds from now."""
+    tx.run(
+        "insert_step",
+        incident_id=incident.id,
+        round=incident.round,
+        step=step,
+        due_at=tx.now + timedelta(seconds=wait),
+    )
+
+
+def insert_pages(tx: Tx, incident: Incident, step: int, event: str, pages: Sequence[Reach]) -> list[int]:
+    """Write the pages of one step; the ids of the attempts."""
+    if not pages:
+        return []
+    tx.ring()
+    return tx.values(
+        "insert_pages",
+        incident_id=incident.id,
+        event=event,
+        lane="high" if incident.urgency == "high" else "low",
+        round=incident.round,
+        step=step,
+        now=tx.now,
+        max_tries=tx.limits.max_tries,
+        recipients=[page.recipient for page in pages],
+        targets=[page.target for page in pages],
+        methods=[page.method_id for page in pages],
+        channels=[page.channel_id for page in pages],
+        afters=[page.after for page in pages],
+    )
+
+
+def record_reach(tx: Tx, incident: Incident, step: int, reached: Reached, told: list[int]) -> None:
+    """Say in the timeline whom the step tells, and whom it could not."""
+    for target, why in reached.skipped:
+        timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
+    number = incident.round
+    if told:
+        timeline.record(tx, incident.id, "step_reached", people=_people(reached.pages), round=number, step=step)
+    else:
+        timeline.record(tx, incident.id, "step_skipped", why="nobody can be reached", round=number, step=step)
+
+
+def _people(pages: Iterable[Reach]) -> str:
+    return ", ".join(dict.fromkeys(page.target for page in pages))
+
+
+def reach(tx: Tx, targets: Iterable[Target], urgency: str) -> Reached:
+    """Who these targets are now, and how each wants to be reached. Writes nothing."""
+    wanted = list(targets)
+    found = Reached()
+    users = _users(tx, wanted, found)
+    contacts: dict[int, list[Contact]] = defaultdict(list)
+    ids = list({user_id for pairs in users.values() for user_id in pairs})
+    for contact in tx.many(Contact, "people_to_page", ids=ids) if ids else []:
+        contacts[contact.user_id].append(contact)
+    channel_ids = [target.id for target in wanted if target.kind == "channel"]
+    channels = set(tx.values("channels_to_page", ids=channel_ids)) if channel_ids else set()
+    for target in wanted:
+        if target.kind == "channel":
+            _channel(target, channels, found)
+        for user_id in users.get(target, []):
+            _person(target, contacts[user_id], urgency, found)
+    found.pages = ladder.once_each(found.pages)
+    return found
+
+
+def _users(tx: Tx, targets: list[Target], found: Reached) -> dict[Target, list[int]]:
+    users: dict[Target, list[int]] = {target: [target.id] for target in targets if target.kind == "user"}
+    wanted = [target for target in targets if target.kind == "schedule"]
+    loaded: dict[int, Any] = {}
+    for target in wanted:
+        # A schedule that raises (a zone that this machine does not know, say) must not cost the others their page.
+        try:
+            loaded.update(schedules.load(tx, [target.id]))
+            users[target] = _on_call(tx, target, loaded, found)
+        except psycopg.Error:
+            raise
+        except Exception as error:
+            log.exception("%s could not be worked out", target.label)
+            found.skipped.append((target.label, f"who is on call could not be worked out: {error}"))
+    return users
+
+
+def _on_call(tx: Tx, target: Target, loaded: dict[int, oncall.Schedule[int]], found: Reached) -> list[int]:
+    if target.id not in loaded:
+        found.skipped.append((target.label, "it no longer exists"))
+        return []
+    users = oncall.who(loaded[target.id], tx.now)
+    if not users:
+        found.skipped.append((target.label, "nobody is on call"))
+    return users
+
+
+def _channel(target: Target, channels: set[int], found: Reached) -> None:
+    if target.id in channels:
+        found.pages.append(Reach(f"channel:{target.id}", target.label, 0.0, channel_id=target.id))
+    else:
+        found.skipped.append((target.label, "it no longer exists"))
+
+
+def _person(target: Target, contacts: list[Contact], urgency: str, found: Reached) -> None:
+    if not contacts:
+        found.skipped.append((target.label, "that person no longer exists"))
+    elif contacts[0].role == "viewer":
+        found.skipped.append((target.label, f"{contacts[0].email} is a viewer"))
+    elif pages := ladder.pages_for(contacts, urgency, target.label):
+        found.pages.extend(pages)
+    else:
+        found.skipped.append((target.label, f"{contacts[0].email} has no contact method"))

@@ -1,0 +1,172 @@
+"""Alerts and people open incidents. One transaction per alert; the first step is fanned out in it."""
+
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+import psycopg
+
+from escalade import fanout, incidents, ladder, settings, timeline
+from escalade.db import Tx, as_json
+from escalade.errors import NotFound
+from escalade.inbound.base import Event
+from escalade.incident import Incident
+from escalade.ladder import Target
+
+log = logging.getLogger("escalade.opening")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an alert comes from: a service, and the integration of it (None for a person)."""
+
+    service_id: int
+    service_name: str
+    integration_id: int | None
+    actor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an alert did; action is triggered, deduplicated, acknowledged, resolved or ignored."""
+
+    id: int | None
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Integration:
+    """An integration found by its key."""
+
+    id: int
+    name: str
+    kind: str
+    secret: str | None
+    verify: bool
+    service_id: int
+    service_name: str
+
+    @property
+    def source(self) -> Source:
+        """As the sender of alerts."""
+        actor = f"integration:{self.service_name}/{self.name}"
+        return Source(self.service_id, self.service_name, self.id, actor)
+
+
+def integration(tx: Tx, key_hash: str) -> Integration:
+    """The integration a key (given as its SHA-256 in hex) belongs to. Raises NotFound."""
+    found = tx.maybe(Integration, "integration_by_key", key_hash=key_hash)
+    if found is None:
+        raise NotFound("No integration has this key.")
+    return found
+
+
+def service(tx: Tx, name: str, actor: str) -> Source:
+    """A service as the source of an incident that a person opens. Raises NotFound."""
+    row = tx.maybe(dict, "service_by_name", name=name)
+    if row is None:
+        raise NotFound(f"There is no service {name!r}.", "service")
+    return Source(row["id"], row["name"], None, actor)
+
+
+def accept(tx: Tx, source: Source, event: Event) -> Done:
+    """Do what one alert says. A resolve or acknowledge whose key is not open changes nothing."""
+    if event.action == "trigger":
+        incident, new = trigger(tx, source, event)
+        return Done(incident.id, "triggered" if new else "deduplicated")
+    if event.action == "ignore":
+        return Done(None, "ignored")
+    found = tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key)
+    if found is None:
+        return Done(None, "ignored")
+    if event.action == "resolve":
+        return Done(found, "resolved" if incidents.resolve(tx, found, source.actor).changed else "ignored")
+    incident_ = incidents.lock(tx, found)
+    if incident_.status == "RESOLVED":
+        return Done(None, "ignored")
+    incidents.acknowledge(tx, found, source.actor)
+    return Done(found, "acknowledged")
+
+
+def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
+    """Open an incident, or count the alert on the one open under its key. The incident, and whether it is new.
+
+    Raises NotFound where the service has been deleted in the meantime.
+    """
+    incident = tx.maybe(
+        Incident,
+        "open_incident",
+        service_id=source.service_id,
+        integration_id=source.integration_id,
+        title=event.title,
+        details=event.details,
+        severity=event.severity,
+        dedup_key=event.dedup_key,
+        link=event.link,
+        alert_group=as_json(event.group) if event.group is not None else None,
+        sanitized=event.sanitized,
+        actor=source.actor,
+        now=tx.now,
+    )
+    if incident is None:
+        raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
+    if incident.count > 1:
+        return repage(tx, incident), False
+    timeline.record(tx, incident.id, "triggered", source.actor)
+    return begin(tx, incident), True
+
+
+def trigger_target(tx: Tx, target: Target, event: Event, actor: str) -> Incident:
+    """Open an incident that pages one target, with no service and a ladder of one step."""
+    incident = tx.one(
+        Incident,
+        "open_incident_for_target",
+        title=event.title,
+        details=event.details,
+        severity=event.severity,
+        link=event.link,
+        sanitized=event.sanitized,
+        policy=as_json(ladder.single(target, incidents.SINGLE_STEP_WAIT)),
+        actor=actor,
+        now=tx.now,
+    )
+    timeline.record(tx, incident.id, "triggered", actor)
+    return begin(tx, incident)
+
+
+def begin(tx: Tx, incident: Incident) -> Incident:
+    """Fan out the first step of a new incident, unless its key is silent. A ladder that raises must not lose the
+    alert: step one is then put into the queue, due now, where the engine deals with it."""
+    silent_until = None
+    if incident.dedup_key is not None:
+        silent_until = tx.value(
+            "silence_of_key",
+            service_id=incident.service_id,
+            dedup_key=incident.dedup_key,
+            now=tx.now,
+            id=incident.id,
+        )
+    if silent_until is not None:
+        timeline.record(tx, incident.id, "still_silent", until=silent_until.isoformat(timespec="seconds"))
+        return tx.one(Incident, "snooze", id=incident.id, until=silent_until)
+    try:
+        return fanout.fan_out(tx, incident, 1)
+    except psycopg.Error:
+        raise
+    except Exception as error:
+        log.exception("the first step of incident %s raised", incident.id)
+        timeline.record(tx, incident.id, "step_failed", round=1, step=1, error=str(error))
+        fanout.insert_step(tx, incident, 1, 0)
+        tx.ring()
+        return incident
+
+
+def repage(tx: Tx, incident: Incident) -> Incident:
+    """A repeat on an exhausted incident pages again once the stated pause is over; any other only counts."""
+    if incident.exhausted_at is None or incident.status != "TRIGGERED":
+        return incident
+    tx.reread_clock()
+    pause = settings.repage_exhausted_after(tx)
+    if pause is None or tx.now < incident.exhausted_at + timedelta(seconds=pause):
+        return incident
+    return incidents.restart(tx, incident, "repaged")

@@ -1,0 +1,74 @@
+"""The append-only record of what happened to an incident, and how each event reads."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from escalade.db import Tx, as_json
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event of an incident's timeline; `at` is aware, in UTC; `actor` is None for Escalade itself."""
+
+    id: int
+    at: datetime
+    event: str
+    actor: str | None
+    data: dict[str, Any]
+
+
+def record(tx: Tx, incident_id: int, event: str, actor: str | None = None, **data: Any) -> None:
+    """Append an event, in the caller's transaction, at its time."""
+    tx.run("record_event", incident_id=incident_id, now=tx.now, event=event, actor=actor, data=as_json(data))
+
+
+def of_incident(tx: Tx, incident_id: int) -> list[Entry]:
+    """The timeline of one incident, oldest first."""
+    return tx.many(Entry, "events_of_incident", incident_id=incident_id)
+
+
+SENTENCES = {
+    "triggered": "Opened by {actor}",
+    "step_reached": "Round {round}, step {step}: {people}",
+    "target_skipped": "{target} skipped: {why}",
+    "step_skipped": "Round {round}, step {step} skipped: {why}",
+    "step_failed": "Round {round}, step {step} put off: {error}",
+    "step_hurried": "Every page of the step failed, so the next step is due now",
+    "repeated": "Nobody acknowledged: round {round} begins",
+    "exhausted": "Nobody acknowledged and no step is left",
+    "fallback_told": "Fallback told: {people}",
+    "fallback_missing": "No fallback could be told: {why}",
+    "acknowledged": "Acknowledged by {actor}",
+    "unacknowledged": "Acknowledgement taken back by {actor}",
+    "ack_timed_out": "No resolve {after} after the acknowledgement: it starts again",
+    "resolved": "Resolved by {actor}",
+    "auto_resolved": "Resolved: no alert for {quiet}",
+    "reopened": "Reopened by {actor}",
+    "snoozed": "Snoozed by {actor} until {until}",
+    "still_silent": "Its key is silent until {until}",
+    "snooze_ended": "The snooze ended: round {round} begins",
+    "repaged": "The alert repeats, and nobody has answered: round {round} begins",
+    "reassigned": "Reassigned to {target} by {actor}",
+    "escalated": "Escalated by {actor}",
+    "note": "{text}",
+    "delivered": "Attempt {attempt} delivered (try {try})",
+    "retry": "Attempt {attempt}, try {try}: {error}; it will be tried again",
+    "failed": "Attempt {attempt} failed after {try} tries: {error}",
+    "cancelled": "Attempt {attempt} cancelled in the air: {error}",
+    "lease_expired": "Attempt {attempt}, try {try}: the lease ran out, so it may have been delivered",
+    "replayed": "Attempt {attempt} sent again by {actor}",
+    "left_without_end": "Open with nothing pending and no end: escalate or resolve it",
+}
+
+
+class _Blank(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def sentence(entry: Entry) -> str:
+    """How the event reads on screen and in the API."""
+    pattern = SENTENCES.get(entry.event, entry.event.replace("_", " "))
+    data = {key: value if value is not None else "no reason given" for key, value in entry.data.items()}
+    return pattern.format_map(_Blank(data, actor=entry.actor or "Escalade"))
