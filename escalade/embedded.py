@@ -58,7 +58,7 @@ def start(data_dir: Path, environ: Mapping[str, str] = os.environ) -> str:
     Raises Refusal where there can be none. While this process uses it, a server that dies is started again.
     """
     programs = _programs(environ)
-    folder = data_dir.expanduser().absolute()
+    folder = data_dir.expanduser().resolve()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder):
@@ -72,20 +72,20 @@ def start(data_dir: Path, environ: Mapping[str, str] = os.environ) -> str:
 
 def stop(data_dir: Path) -> None:
     """Stop using the server, and stop it where no other process uses it."""
-    folder = data_dir.expanduser().absolute()
+    folder = data_dir.expanduser().resolve()
     use = _uses.pop(folder, None)
     if use is None:
         return
     use.over.set()
-    use.watch.join()
-    with _alone(folder):
-        try:
+    use.watch.join(timeout=5)
+    try:
+        with _alone(folder):
             fcntl.flock(use.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             postmaster.end(folder / "postgres")
-        except BlockingIOError:
-            pass  # another process uses the server
-        finally:
-            os.close(use.lock)
+    except (BlockingIOError, FileNotFoundError):
+        pass  # another process uses the server, or the folder was removed
+    finally:
+        os.close(use.lock)
 
 
 @contextmanager
@@ -128,6 +128,7 @@ def _ensure(folder: Path, programs: Path) -> Running:
     version = _version(programs, account)
     if not data.exists():
         _create(folder, programs, account)
+    account.take(data)
     made_by = (data / "PG_VERSION").read_text().strip()
     if made_by != version:
         raise Refusal(
@@ -139,14 +140,14 @@ def _ensure(folder: Path, programs: Path) -> Running:
 
 def _version(programs: Path, account: Account) -> str:
     """The major version of the programs, which also shows that the account can run them."""
-    command = [programs / "postgres", "--version"]
+    command = (programs / "postgres", "--version")
     try:
-        answer = account.command(command)
+        answer = account.command(*command)
         if answer.returncode != 0:
             raise PermissionError(answer.stdout)
     except PermissionError:
         account.let_read(programs.parent)
-        answer = account.command(command)
+        answer = account.command(*command)
     words = answer.stdout.split()
     if answer.returncode != 0 or len(words) < 3:
         raise Refusal(f"embedded Postgres does not run on this system: {answer.stdout.strip()[:200]}; set DATABASE_URL")
@@ -160,18 +161,24 @@ def _create(folder: Path, programs: Path, account: Account) -> None:
     made = Path(tempfile.mkdtemp(prefix="postgres.new-", dir=folder))
     account.give(made)
     # Only who can enter the directory reaches the socket in it, so the socket needs no password.
-    answer = account.command(
-        [
-            *(programs / "initdb", "-D", made, "--username", USER, "--auth-local=trust", "--auth-host=reject"),
-            *("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
-            "--no-instructions",
-        ]
-    )
+    locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+    access = ("--username", USER, "--auth-local=trust", "--auth-host=reject")
+    answer = account.command(programs / "initdb", "-D", made, *access, *locale, "--no-instructions")
     if answer.returncode != 0:
         shutil.rmtree(made, ignore_errors=True)
         reason = answer.stdout.strip().splitlines()[-1:] or ["it said nothing"]
         raise Refusal(f"embedded Postgres cannot be made in {folder}: {reason[0]}; set DATABASE_URL")
     made.rename(folder / "postgres")
+    _write_down(folder)
+
+
+def _write_down(folder: Path) -> None:
+    """Make the new name in the folder survive a power cut, as what Postgres commits in it will."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _use(folder: Path, programs: Path) -> _Use:

@@ -120,7 +120,7 @@ def _launch(place: Place) -> subprocess.Popen[bytes]:
     ):
         args += ["-c", option]
     # A session of its own: Ctrl-C in the terminal is for the app, which still needs the database to end well.
-    with place.log.open("ab") as out:
+    with open(place.log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as out:
         return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
             args,
             stdin=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ import os
 import pwd
 import stat
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +23,7 @@ class Account:
     uid: int | None = None
     gid: int | None = None
 
-    def command(self, args: Sequence[str | Path], **options: object) -> subprocess.CompletedProcess[str]:
+    def command(self, *args: str | Path) -> subprocess.CompletedProcess[str]:
         """Run a program to its end; its output is in the answer, none on the console."""
         return subprocess.run(  # type: ignore[call-overload, no-any-return]
             [str(arg) for arg in args],
@@ -33,7 +32,6 @@ class Account:
             stderr=subprocess.STDOUT,
             text=True,
             **self.surroundings(),
-            **options,
         )
 
     def surroundings(self) -> dict[str, object]:
@@ -46,6 +44,12 @@ class Account:
         """Make a file or directory this account's own."""
         if self.uid is not None and self.gid is not None:
             os.chown(path, self.uid, self.gid)
+
+    def take(self, tree: Path) -> None:
+        """Make a tree this account's own where it is not, as after a copy made by root."""
+        if self.uid is not None and tree.stat().st_uid != self.uid:
+            for path in [tree, *tree.rglob("*")]:
+                os.chown(path, self.uid, self.gid or 0, follow_symlinks=False)
 
     def let_through(self, path: Path) -> None:
         """Let this account pass the directories above a path: pass, not list them."""
