@@ -1,0 +1,65 @@
+"""Pages by mail: writes the letter and hands it to the server that SMTP_URL names."""
+
+import socket
+from email.utils import parseaddr
+
+from escalade.transports import letter, smtp
+from escalade.transports.addresses import check_mail, mask
+from escalade.transports.base import DeliveryError, Message, Network, Receipt
+from escalade.transports.text import shorten, subject
+
+REQUEST_LIMIT = 500
+
+
+def send(message: Message, network: Network) -> Receipt:
+    """Hand the message to the mail server; its acceptance is the receipt, anything else a DeliveryError."""
+    if not network.smtp_url:
+        raise DeliveryError("SMTP_URL is not set, so no mail can be sent: set it and replay.", permanent=True)
+    fault = check_mail(message.address)
+    if fault is not None:
+        raise DeliveryError(fault, permanent=True)
+    try:
+        server = smtp.parse_server(network.smtp_url)
+        name, sender = _sender(network.mail_from, server)
+    except ValueError as wrong:
+        raise DeliveryError(str(wrong), permanent=True) from None
+    recipient = _ascii(message.address)
+    mail, shortened = letter.write(message, name, sender, recipient)
+    shown = mask("email", message.address)
+    request = f"mail to {shown} by {server.shown}: {shorten(subject(message), REQUEST_LIMIT)}"
+    try:
+        answer = smtp.deliver(server, sender, recipient, mail, network)
+    except DeliveryError as refusal:
+        raise _redacted(refusal, (message.address, recipient), shown, request) from None
+    return Receipt(request, answer.replace(recipient, shown), "shortened to fit a mail" if shortened else "")
+
+
+def _sender(mail_from: str | None, server: smtp.MailServer) -> tuple[str, str]:
+    """Name and ASCII address of the sender; ValueError where ESCALADE_MAIL_FROM is no address.
+
+    Unset, it is the login at the mail server where that is an address, else escalade at this machine's name.
+    """
+    if mail_from:
+        name, address = parseaddr(mail_from)
+        if check_mail(address) is not None:
+            raise ValueError("ESCALADE_MAIL_FROM is no e-mail address.")
+        return name, _ascii(address)
+    if server.user is not None and check_mail(server.user) is None:
+        return "Escalade", _ascii(server.user)
+    machine = f"escalade@{socket.gethostname()}"
+    return "Escalade", machine if check_mail(machine) is None else "escalade@localhost"
+
+
+def _ascii(address: str) -> str:
+    # What comes here has passed check_mail, so the part before the @ is ASCII and the domain can be encoded.
+    name, _, domain = address.rpartition("@")
+    return f"{name}@{domain.encode('idna').decode('ascii')}"
+
+
+def _redacted(fault: DeliveryError, addresses: tuple[str, ...], shown: str, request: str) -> DeliveryError:
+    for address in addresses:
+        fault.message = fault.message.replace(address, shown)
+        fault.answer = fault.answer.replace(address, shown)
+    fault.args = (fault.message,)
+    fault.request = request
+    return fault
