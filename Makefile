@@ -39,7 +39,7 @@ screenshots: $(VENV)/dev.stamp ## the README's pictures
 
 lock: $(VENV)/dev.stamp ## requirements.txt again, from pyproject.toml
 	$(PY) -m pip install --quiet --disable-pip-version-check pip-tools
-	$(PY) -m piptools compile --quiet --generate-hashes --strip-extras --no-annotate --no-header \
+	CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m piptools compile --quiet --generate-hashes --strip-extras --no-annotate \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.txt pyproject.toml
 
 clean: ## remove the environment and the caches; .data/ stays
