@@ -78,6 +78,10 @@ class Tx:
             self._now = cast(datetime, self.value("clock"))
         return self._now
 
+    def take_clock(self, now: datetime) -> None:
+        """Use this time instead of reading it."""
+        self._now = now
+
     def reread_clock(self) -> None:
         """The last statement may have waited for a lock: the time is read again when it is next asked for."""
         self._now = None

@@ -1,0 +1,185 @@
+"""What this process has in its hands: it claims rows, gives them to senders, and records what became of them."""
+
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import count
+
+from escalade import attempts, delivery, metrics
+from escalade.attempts import Claimed, Due, Outcome, Settled
+from escalade.db import Limits, Session, Tx
+from escalade.delivery import Content, Job, Links, Sent
+from escalade.gates import Gates
+from escalade.senders import Senders
+
+PACE_SECONDS = 30.0
+GIVE_BACK_DELAY = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The engine's numbers, in seconds; `poll` None: 5 while the doorbell works, 1 without it."""
+
+    lease: float = 20.0
+    deadline: float = 10.0
+    poll: float | None = None
+    archive_days: int = 7
+    limits: Limits = field(default_factory=Limits)
+
+
+class Dispatch:
+    """The jobs in the air, the gates, and the outcomes that are not recorded yet."""
+
+    def __init__(self, senders: Senders, links: Links, settings: Settings) -> None:
+        self.senders = senders
+        self.links = links
+        self.settings = settings
+        # Fresh at every start: a process that comes back under its old name must not own what it does not know.
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+        self.gates = Gates(senders.count)
+        self.rng = random.Random()
+        self.numbers = count()
+        self.jobs: dict[int, Job] = {}
+        self.lanes = {"high": 0, "low": 0}
+        self.unsettled: list[Outcome] = []
+        self.held: dict[str, datetime] = {}
+        self.horizon = 0
+        self.horizon_read = -PACE_SECONDS
+
+    def known(self) -> Iterator[tuple[int, int]]:
+        """Every row in hand: its id and the number of its claim."""
+        for job in self.jobs.values():
+            yield from ((row.id, row.claim_seq) for row in job.rows)
+        yield from ((outcome.id, outcome.seq) for outcome in self.unsettled)
+
+    def hands(self, lane: str) -> int:
+        """How many more messages of this lane may leave: one sender in eight, at least one, is kept for the low
+        lane, and the low lane leaves a quarter to the high one."""
+        senders = self.senders.count
+        most = senders - max(1, senders // 8) if lane == "high" else senders - max(1, senders // 4)
+        return min(senders - len(self.jobs), most - self.lanes[lane])
+
+    def claim(self, session: Session, due: Due) -> int:
+        """Claim what there are hands for, the high lane first, and send it; how many rows."""
+        lanes = [lane for lane, wanted in (("high", due.high), ("low", due.low)) if wanted and self.hands(lane) > 0]
+        if not lanes:
+            return 0
+        tx = session.single()
+        self.gates.refresh(tx)
+        self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
+        return sum(self._claim(session, lane) for lane in lanes)
+
+    def _paced(self, tx: Tx) -> bool:
+        """Whether any contact has a pace; looked up now and then."""
+        if time.monotonic() - self.horizon_read >= PACE_SECONDS:
+            self.horizon = int(tx.value("longest_pace"))
+            self.horizon_read = time.monotonic()
+        return self.horizon > 0
+
+    def _claim(self, session: Session, lane: str) -> int:
+        asked = self.hands(lane)
+        before = time.monotonic()
+        tx = session.single()
+        with metrics.claim_seconds.time():
+            room = self.gates.room(tx.now, self.held)
+            rows = attempts.claim(tx, lane, self.owner, self.settings.lease, asked, room)
+        metrics.claimed_rows.observe(len(rows))
+        if not rows:
+            metrics.claims_empty.inc()
+            return 0
+        contents = {item.id: item for item in tx.many(Content, "messages_of", ids=[row.id for row in rows])}
+        for group in delivery.by_message(rows):
+            self._send(lane, group, contents, before)
+        return len(rows)
+
+    def _send(self, lane: str, group: Sequence[Claimed], contents: Mapping[int, Content], claimed: float) -> None:
+        """Hand one message to a sender, without the rows that nobody needs any more."""
+        rows = tuple(row for row in group if self._needed(row, contents.get(row.id)))
+        if not rows:
+            return
+        content = contents[rows[0].id]
+        if content.address is None:
+            self._put_back(rows, "FAILED", 0.0, "The contact method or channel no longer exists.")
+            return
+        if rows[0].transport not in self.senders.transports:
+            self._put_back(rows, "RELEASE", GIVE_BACK_DELAY, None)
+            return
+        message = delivery.compose(rows, [contents[row.id] for row in rows], self.links)
+        latest = claimed + self.settings.lease - self.settings.deadline
+        job = Job(next(self.numbers), lane, message, rows, rows[0].transport, rows[0].destination, latest)
+        self.jobs[job.number] = job
+        self.lanes[lane] += 1
+        self.gates.begin(job.destination)
+        self.senders.submit(job)
+
+    def _needed(self, row: Claimed, content: Content | None) -> bool:
+        verdict = delivery.unneeded(content) if content is not None else "RELEASE"
+        if verdict is not None:
+            why = "not sent: this contact was never told of the problem" if verdict == "CANCELLED" else None
+            self._put_back((row,), verdict, 0.0, why)
+        return verdict is None
+
+    def _put_back(self, rows: Sequence[Claimed], word: str, delay: float, error: str | None) -> None:
+        self.unsettled.extend(
+            Outcome(row.id, row.claim_seq, word, row.claimed_at, row.claimed_at, delay, error) for row in rows
+        )
+
+    def give_back(self) -> None:
+        """Take back what no sender has begun, unsent; settle records it."""
+        for job in self.senders.unbegun():
+            self._landed(job)
+            self._put_back(job.rows, "RELEASE", 0.0, None)
+
+    def settle(self, session: Session) -> int:
+        """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
+        back = self.senders.collect()
+        if not back and not self.unsettled:
+            return 0
+        tx = session.single()
+        now, monotonic = tx.now, time.monotonic()
+        for sent in back:
+            self._landed(sent.job)
+            self.unsettled.extend(delivery.outcomes(sent, now, monotonic, self.rng))
+            observe(sent, now - timedelta(seconds=monotonic - sent.started))
+        settled = attempts.settle(tx, self.owner, self.unsettled)
+        count_results(self.unsettled, settled, {row.id: sent.job.transport for sent in back for row in sent.job.rows})
+        self.unsettled.clear()
+        for sent in back:
+            if sent.receipt is not None or sent.error is not None:
+                self.gates.record(tx, sent.job.destination, sent.error)
+        return len(settled)
+
+    def _landed(self, job: Job) -> None:
+        if self.jobs.pop(job.number, None) is not None:
+            self.lanes[job.lane] -= 1
+            self.gates.end(job.destination)
+
+
+def observe(sent: Sent, started_at: datetime) -> None:
+    """Count how long a send took, and how late its pages were."""
+    if sent.receipt is None and sent.error is None:
+        return
+    metrics.send_seconds.labels(sent.job.transport).observe(sent.ended - sent.started)
+    if sent.job.message.type == "page":
+        for row in sent.job.rows:
+            metrics.page_delay.observe(max(0.0, (started_at - row.first_due_at).total_seconds()))
+
+
+def count_results(outcomes: Sequence[Outcome], settled: Sequence[Settled], transports: Mapping[int, str]) -> None:
+    """Count what became of each row, and which results came too late."""
+    words = {outcome.id: outcome.outcome for outcome in outcomes}
+    for row in settled:
+        transport = transports.get(row.id, "none")
+        if row.lost:
+            metrics.late_results.labels("no").inc()
+        elif row.status is not None:
+            if row.was != "IN_FLIGHT":
+                metrics.late_results.labels("yes").inc()
+            if row.status == "PENDING" and words[row.id] != "RELEASE":
+                metrics.retries.labels(transport).inc()
+            metrics.attempts_total.labels(row.kind, transport, words[row.id].lower()).inc()

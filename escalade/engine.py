@@ -1,0 +1,199 @@
+"""The loop that makes pages leave: it looks for what is due, has it sent, records what became of it, and sleeps.
+
+One thread with one connection. No transaction is open while bytes are on the wire: the claim commits first, the
+sender threads never see the database, and what they bring back is recorded afterwards.
+"""
+
+import logging
+import random
+import threading
+import time
+from datetime import datetime, timedelta
+
+import psycopg
+
+from escalade import attempts, climbing, heartbeats, metrics
+from escalade.attempts import Due
+from escalade.db import Doorbell, Session, Tx
+from escalade.delivery import Links
+from escalade.dispatch import Dispatch, Settings
+from escalade.health import Health
+from escalade.senders import Senders
+
+log = logging.getLogger("escalade.engine")
+
+# While something is due that cannot be taken (held, or locked by somebody else), look again this often, in seconds.
+BUSY_SLEEP = 0.1
+# How long the database's time may be carried on by our own monotonic clock between polls that find nothing.
+CLOCK_SECONDS = 60.0
+INSTANCE_SECONDS = 15.0
+ARCHIVE_SECONDS = 600.0
+
+
+class Engine:
+    """Claims, sends, settles, reaps and climbs, until stopped."""
+
+    def __init__(
+        self, url: str, settings: Settings, senders: Senders, links: Links, doorbell: Doorbell, health: Health
+    ) -> None:
+        self.url = url
+        self.settings = settings
+        self.doorbell = doorbell
+        self.health = health
+        self.senders = senders
+        self.dispatch = Dispatch(senders, links, settings)
+        self.rng = random.Random()
+        self.stopping = threading.Event()
+        self.read_clock: tuple[datetime, float] | None = None
+        self.done_at: dict[str, float] = {}
+        self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
+
+    def start(self) -> None:
+        """Run in a thread of its own."""
+        self.health.engine = self.thread
+        self.senders.start()
+        self.thread.start()
+
+    def stop(self, timeout: float = 25.0) -> None:
+        """Claim no more, give back what has not begun, let what has begun end; at most `timeout` seconds."""
+        self.stopping.set()
+        self.doorbell.ring()
+        self.thread.join(timeout)
+        self.senders.stop()
+
+    def run(self) -> None:
+        """Go round until stopped; a lost connection is made again, and nothing is lost with it."""
+        wait = 0.2
+        while not self.stopping.is_set() or self.dispatch.jobs or self.dispatch.unsettled:
+            try:
+                session = Session(self.url, self.settings.limits)
+                try:
+                    wait = 0.2
+                    self._serve(session)
+                finally:
+                    session.close()
+            except psycopg.Error as error:
+                log.warning("the database is away: %s", str(error).strip() or type(error).__name__)
+            except Exception:
+                log.exception("the engine's round raised; it goes on")
+            self._pause(wait * self.rng.uniform(0.5, 1.0))
+            wait = min(wait * 2, 5.0)
+
+    def _pause(self, seconds: float) -> None:
+        """Between connections; at once when there is nothing left to do."""
+        if not self.stopping.is_set():
+            self.stopping.wait(seconds)
+        elif self.dispatch.jobs or self.dispatch.unsettled:
+            time.sleep(seconds)
+
+    def _serve(self, session: Session) -> None:
+        # What an earlier connection claimed and never heard of is given back at once, not left to its lease.
+        attempts.recover(session.single(), self.dispatch.owner, self.dispatch.known())
+        while not self.stopping.is_set():
+            sleep = self.tick(session)
+            if sleep > 0:
+                self.doorbell.event.wait(sleep)
+        self._finish(session)
+
+    def _finish(self, session: Session) -> None:
+        """Give back what has not begun, and wait for what has."""
+        self.dispatch.give_back()
+        self.dispatch.settle(session)
+        while self.dispatch.jobs:
+            self.doorbell.event.wait(1.0)
+            self.doorbell.event.clear()
+            self.dispatch.settle(session)
+            self._ticked()
+        tx = session.single()
+        tx.run("engine_stopped", owner=self.dispatch.owner, now=tx.now)
+
+    def tick(self, session: Session) -> float:
+        """One round; how many seconds nothing will be due (0: look again at once).
+
+        The doorbell is cleared before anything is looked at: what rings during the round is seen by the next.
+        """
+        rung = self.doorbell.event.is_set()
+        self.doorbell.event.clear()
+        with metrics.tick_seconds.time():
+            settled = self.dispatch.settle(session)
+            tx = self._look(session, fresh=rung or settled > 0)
+            due = attempts.whats_due(tx)
+            worked = self._climb(session, due) if due.anything else 0
+            claimed = self.dispatch.claim(session, due) if due.high or due.low else 0
+            self._keep_house(session)
+        self._ticked()
+        if claimed or worked or not self.senders.results.empty():
+            return 0.0
+        return self.sleep_for(tx.now, due)
+
+    def _look(self, session: Session, fresh: bool) -> Tx:
+        """Statements with the database's time. An idle poll carries on the last reading, so that it is one statement;
+        whatever changes a row reads the clock itself."""
+        tx = session.single()
+        if fresh or self.read_clock is None or time.monotonic() - self.read_clock[1] > CLOCK_SECONDS:
+            self.read_clock = (tx.now, time.monotonic())
+        else:
+            tx.take_clock(self.read_clock[0] + timedelta(seconds=time.monotonic() - self.read_clock[1]))
+        return tx
+
+    def _climb(self, session: Session, due: Due) -> int:
+        worked = 0
+        if due.lease:
+            reaped = attempts.reap(session.single())
+            metrics.leases_expired.inc(reaped)
+            worked += reaped
+        if due.recheck:
+            worked += climbing.escalate_early(session.begin)
+        if due.step:
+            worked += climbing.escalate_due(session.begin)
+        if due.wake:
+            worked += climbing.wake_due(session.begin)
+        if due.beat:
+            worked += heartbeats.late_due(session.begin, 20)
+        return worked
+
+    def _keep_house(self, session: Session) -> None:
+        """What is done now and then: say that this engine lives, and move finished rows out of the hot table."""
+        if self._time_for("instance", INSTANCE_SECONDS):
+            tx = session.single()
+            tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
+        if self._time_for("archive", ARCHIVE_SECONDS) and attempts.archive(
+            session.single(), self.settings.archive_days
+        ):
+            # There may be more: a batch a round, so that claims are never kept waiting.
+            self.done_at["archive"] = -ARCHIVE_SECONDS
+
+    def _time_for(self, chore: str, every: float) -> bool:
+        now = time.monotonic()
+        if now - self.done_at.get(chore, -every) < every:
+            return False
+        self.done_at[chore] = now
+        return True
+
+    def _ticked(self) -> None:
+        self.health.ticked = time.monotonic()
+        self.health.poll = self.poll()
+        self.health.in_flight = len(self.dispatch.jobs)
+        self.doorbell.idle = len(self.dispatch.jobs) < self.senders.count
+        metrics.last_tick.set_to_current_time()
+
+    def poll(self) -> float:
+        """The longest sleep, in seconds."""
+        return self.settings.poll or (5.0 if self.health.listening else 1.0)
+
+    def sleep_for(self, now: datetime, due: Due) -> float:
+        """Seconds until the next due time or the poll, whichever is earlier; never nothing."""
+        poll = self.poll() * self.rng.uniform(0.8, 1.2)
+        until_next = (due.next_at - now).total_seconds() if due.next_at is not None else poll
+        return max(min(poll, until_next, self._while_stuck(now, due)), 0.001)
+
+    def _while_stuck(self, now: datetime, due: Due) -> float:
+        """How long to leave alone what is due and could not be taken. A sender that comes free rings; a contact's pace
+        and a closed gate say when they end; nothing tells when somebody else lets go of a row."""
+        if due.step or due.lease or due.recheck or due.wake or due.beat:
+            return BUSY_SLEEP
+        if not (due.high or due.low):
+            return float("inf")
+        openings = [self.dispatch.gates.opens_at(now), *self.dispatch.held.values()]
+        waits = [(moment - now).total_seconds() for moment in openings if moment is not None and moment > now]
+        return max(BUSY_SLEEP, min([1.0, *waits])) if waits or self.dispatch.jobs else BUSY_SLEEP

@@ -1,0 +1,69 @@
+"""The doorbell by NOTIFY: another instance has opened something that is due now. A hint; polling needs none of it."""
+
+import logging
+import random
+import threading
+from typing import Any
+
+import psycopg
+
+from escalade.db import Doorbell, Tx, connect
+from escalade.health import Health
+from escalade.metrics import listener_up
+
+log = logging.getLogger("escalade.listener")
+
+PROOF_SECONDS = 3.0
+SLICE_SECONDS = 1.0
+
+
+class Listener:
+    """A thread with a connection of its own that rings the doorbell of this process."""
+
+    def __init__(self, url: str, doorbell: Doorbell, health: Health) -> None:
+        self.url = url
+        self.doorbell = doorbell
+        self.health = health
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="listener", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End within a second."""
+        self.stopping.set()
+
+    def _run(self) -> None:
+        wait = 1.0
+        while not self.stopping.is_set():
+            try:
+                with connect(self.url, statement_ms=0) as conn:
+                    proved = self._listen(conn)
+            except psycopg.Error as error:
+                proved = False
+                log.warning("the doorbell's connection is lost: %s", str(error).strip() or type(error).__name__)
+            self._up(False)
+            # Behind a transaction pooler it never works: ask again now and then, not all the time.
+            wait = 1.0 if proved else min(wait * 2, 60.0)
+            self.stopping.wait(wait * random.uniform(0.8, 1.2))
+
+    def _listen(self, conn: psycopg.Connection[Any]) -> bool:
+        """Ring for every notification until told to stop; whether it was proved to work."""
+        tx = Tx(conn)
+        tx.run("listen_for_others")
+        tx.run("notify_engines")
+        if not any(True for _ in conn.notifies(timeout=PROOF_SECONDS, stop_after=1)):
+            return False
+        self._up(True)
+        # What was rung while nobody listened is found by looking once.
+        self.doorbell.ring()
+        while not self.stopping.is_set():
+            for _ in conn.notifies(timeout=SLICE_SECONDS):
+                self.doorbell.ring()
+        return True
+
+    def _up(self, working: bool) -> None:
+        self.health.listening = working
+        listener_up.set(1 if working else 0)
