@@ -1,6 +1,5 @@
 """Pages by mail: writes the letter and hands it to the server that SMTP_URL names."""
 
-import socket
 from email.utils import parseaddr
 
 from escalade.transports import letter, smtp
@@ -20,7 +19,7 @@ def send(message: Message, network: Network) -> Receipt:
         raise DeliveryError(fault, permanent=True)
     try:
         server = smtp.parse_server(network.smtp_url)
-        name, sender = _sender(network.mail_from, server)
+        name, sender = _sender(network.mail_from)
     except ValueError as wrong:
         raise DeliveryError(str(wrong), permanent=True) from None
     recipient = _ascii(message.address)
@@ -34,20 +33,12 @@ def send(message: Message, network: Network) -> Receipt:
     return Receipt(request, answer.replace(recipient, shown), "shortened to fit a mail" if shortened else "")
 
 
-def _sender(mail_from: str | None, server: smtp.MailServer) -> tuple[str, str]:
-    """Name and ASCII address of the sender; ValueError where ESCALADE_MAIL_FROM is no address.
-
-    Unset, it is the login at the mail server where that is an address, else escalade at this machine's name.
-    """
-    if mail_from:
-        name, address = parseaddr(mail_from)
-        if check_mail(address) is not None:
-            raise ValueError("ESCALADE_MAIL_FROM is no e-mail address.")
-        return name, _ascii(address)
-    if server.user is not None and check_mail(server.user) is None:
-        return "Escalade", _ascii(server.user)
-    machine = f"escalade@{socket.gethostname()}"
-    return "Escalade", machine if check_mail(machine) is None else "escalade@localhost"
+def _sender(mail_from: str | None) -> tuple[str, str]:
+    """Name and ASCII address of the sender; ValueError where the configured one is no address."""
+    name, address = parseaddr(mail_from or "Escalade <escalade@localhost>")
+    if check_mail(address) is not None:
+        raise ValueError("ESCALADE_MAIL_FROM is no e-mail address.")
+    return name, _ascii(address)
 
 
 def _ascii(address: str) -> str:

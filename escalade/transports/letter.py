@@ -3,10 +3,11 @@
 import email.policy
 import hashlib
 import re
+from datetime import UTC, datetime
 from email.header import Header
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.utils import formataddr, formatdate
+from email.utils import format_datetime, formataddr
 from html import escape
 from urllib.parse import urlsplit
 
@@ -18,7 +19,9 @@ DETAILS_LIMIT = 10_000
 LISTED = 100
 # Longer lists of References help nobody and make a header that servers refuse.
 _THREADS = 20
-_POLICY = email.policy.compat32.clone(linesep="\r\n")
+# Headers are folded where they are written; a Message-ID moved to a line of its own is one some servers miss.
+_POLICY = email.policy.compat32.clone(linesep="\r\n", max_line_length=998)
+_HOST = re.compile(r"[A-Za-z0-9.-]{1,100}")
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -36,7 +39,7 @@ def write(message: Message, name: str, sender: str, recipient: str) -> tuple[byt
     mail["Subject"] = _header(text, "Subject")
     mail["From"] = formataddr((one_line(name), sender))
     mail["To"] = recipient
-    mail["Date"] = formatdate(localtime=False)
+    mail["Date"] = format_datetime(datetime.now(UTC))
     mail["Message-ID"] = f"<{_local_part(message.key)}@{domain}>"
     threads = [f"<incident-{item.id}@{_host(item, domain)}>" for item in message.incidents[:_THREADS]]
     if threads:
@@ -69,7 +72,8 @@ def _local_part(key: str) -> str:
 
 
 def _host(incident: IncidentBrief, otherwise: str) -> str:
-    return urlsplit(incident.url).hostname or otherwise
+    host = urlsplit(incident.url).hostname
+    return host if host and _HOST.fullmatch(host) else otherwise
 
 
 def _is_cut(incident: IncidentBrief) -> bool:
