@@ -37,6 +37,11 @@ class WebAddress:
         return self.bracketed if self.port == _PORTS[self.scheme] else f"{self.bracketed}:{self.port}"
 
     @property
+    def shown(self) -> str:
+        """The address as logs and errors may show it: no login, path or query."""
+        return f"{self.scheme}://{self.authority}" + ("/..." if self.target != "/" else "")
+
+    @property
     def origin(self) -> str:
         """Scheme, login, host and port: the address up to its path."""
         login = "" if self.user is None else f"{quote(self.user, '')}:{quote(self.password or '', '')}@"
@@ -118,10 +123,9 @@ def mask(kind: str, address: str) -> str:
         name, _, domain = address.rpartition("@")
         return f"{name[:1]}***@{domain}" if name else "***"
     try:
-        web = parse_web(address)
+        return parse_web(address).shown
     except ValueError:
         return "***"
-    return f"{web.scheme}://{web.authority}" + ("/..." if web.target != "/" else "")
 
 
 def destination(kind: str, address: str) -> str:

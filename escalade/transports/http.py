@@ -13,7 +13,7 @@ from typing import cast
 from escalade import __version__
 from escalade.retry import parse_retry_after
 from escalade.transports import proxy
-from escalade.transports.addresses import WebAddress, basic_login, mask, parse_web, secret_parts
+from escalade.transports.addresses import WebAddress, basic_login, parse_web, secret_parts
 from escalade.transports.base import DeliveryError, Network, Receipt
 from escalade.transports.deadline import Deadline
 from escalade.transports.peers import LookUp, allowed, find, system_look_up
@@ -45,47 +45,50 @@ def post(
     the connection broke or time ran out after the request was written. `hide` are texts that no record may
     show, besides the secret parts of the address. A login in the address is sent as HTTP Basic.
     """
-    try:
-        web = parse_web(address)
-    except ValueError as fault:
-        raise DeliveryError(str(fault), permanent=True) from None
-    shown = mask("webhook", address)
+    web = _taken_apart(address)
     secrets = [*hide, *secret_parts(address)]
-    request = _record(f"POST {shown} {body.decode('utf-8', 'replace')}", secrets)
+    request = _record(f"POST {web.shown} {body.decode('utf-8', 'replace')}", secrets)
     try:
-        status, retry_after, text = _exchange(web, body, headers, network, shown, look_up)
+        status, retry_after, text = _exchange(web, body, headers, network, look_up)
     except DeliveryError as fault:
         fault.request = request
         raise
     answer = _record(f"{status} {text}", secrets)
     if 200 <= status < 300:
         return Receipt(request, answer)
-    raise _refusal(shown, status, retry_after, request, answer)
+    raise _refusal(web, status, retry_after, request, answer)
+
+
+def _taken_apart(address: str) -> WebAddress:
+    try:
+        return parse_web(address)
+    except ValueError as fault:
+        raise DeliveryError(str(fault), permanent=True) from None
 
 
 def _exchange(
-    web: WebAddress, body: bytes, headers: Mapping[str, str], network: Network, shown: str, look_up: LookUp
+    web: WebAddress, body: bytes, headers: Mapping[str, str], network: Network, look_up: LookUp
 ) -> tuple[int, str | None, str]:
     """Status, Retry-After and the beginning of the body that the receiver answers."""
     deadline = Deadline(network.deadline)
-    with _connect(web, network, shown, deadline, look_up) as wire:
+    with _connect(web, network, deadline, look_up) as wire:
         if web.scheme == "https":
-            wire.start_tls(web.host.removesuffix("."), shown)
+            wire.start_tls(web.host.removesuffix("."), web.shown)
         connection = http.client.HTTPConnection(web.host, web.port)
         connection.sock = cast(socket.socket, wire)
         try:
             connection.request("POST", web.target, body, _headers(web) | dict(headers))
         except OSError:
-            raise DeliveryError(f"The connection to {shown} broke while the request was sent.") from None
-        except ValueError:
+            raise DeliveryError(f"The connection to {web.shown} broke while the request was sent.") from None
+        except (ValueError, http.client.HTTPException):
             raise DeliveryError(
-                f"A header for {shown} holds characters HTTP has no place for.", permanent=True
+                f"A header for {web.shown} holds characters HTTP has no place for.", permanent=True
             ) from None
         try:
             with connection.getresponse() as response:
                 return response.status, response.getheader("Retry-After"), _read(response, wire)
         except (OSError, http.client.HTTPException) as fault:
-            raise DeliveryError(_no_answer(fault, shown, network, deadline), unknown=True) from None
+            raise DeliveryError(_no_answer(fault, web.shown, network, deadline), unknown=True) from None
 
 
 def _headers(web: WebAddress) -> dict[str, str]:
@@ -99,12 +102,12 @@ def _headers(web: WebAddress) -> dict[str, str]:
     return headers | {"Authorization": login} if login else headers
 
 
-def _connect(web: WebAddress, network: Network, shown: str, deadline: Deadline, look_up: LookUp) -> Wire:
+def _connect(web: WebAddress, network: Network, deadline: Deadline, look_up: LookUp) -> Wire:
     """A connection to the very address that was looked up and checked, so a second look-up cannot differ."""
     if network.proxy is not None:
-        return proxy.connect(web, network, shown, deadline, look_up)
-    addresses = allowed(find(web.host, shown, deadline, look_up), shown, network)
-    return dial(addresses, web.port, shown, network, deadline)
+        return proxy.connect(web, network, deadline, look_up)
+    addresses = allowed(find(web.host, web.shown, deadline, look_up), web.shown, network)
+    return dial(addresses, web.port, web.shown, network, deadline)
 
 
 def _read(response: http.client.HTTPResponse, wire: Wire) -> str:
@@ -129,9 +132,9 @@ def _no_answer(fault: Exception, shown: str, network: Network, deadline: Deadlin
     return f"{shown} answered something that is no HTTP; {_MAYBE}."
 
 
-def _refusal(shown: str, status: int, retry_after: str | None, request: str, answer: str) -> DeliveryError:
+def _refusal(web: WebAddress, status: int, retry_after: str | None, request: str, answer: str) -> DeliveryError:
     """The error that an answer other than 2xx stands for."""
-    said = f"{shown} answered {shorten(answer, REASON_LIMIT).rstrip('. ')}"
+    said = f"{web.shown} answered {shorten(answer, REASON_LIMIT).rstrip('. ')}"
     if 300 <= status < 400:
         said += ": a redirect, which is not followed (enter the final address)"
     permanent = 300 <= status < 500 and status not in _TRY_AGAIN

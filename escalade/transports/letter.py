@@ -35,13 +35,13 @@ def write(message: Message, name: str, sender: str, recipient: str) -> tuple[byt
     domain = sender.rpartition("@")[2]
     whole = _subject(message)
     text = shorten(whole, SUBJECT_LIMIT)
+    threads = [f"<incident-{item.id}@{_host(item, domain)}>" for item in message.incidents[:_THREADS]]
     mail = MIMEMultipart("alternative")
     mail["Subject"] = _header(text, "Subject")
     mail["From"] = formataddr((one_line(name), sender))
     mail["To"] = recipient
     mail["Date"] = format_datetime(datetime.now(UTC))
     mail["Message-ID"] = f"<{_local_part(message.key)}@{domain}>"
-    threads = [f"<incident-{item.id}@{_host(item, domain)}>" for item in message.incidents[:_THREADS]]
     if threads:
         mail["In-Reply-To"] = threads[0]
         mail["References"] = " ".join(threads)

@@ -15,7 +15,7 @@ MESSAGE_LIMIT = 4096
 TITLE_LIMIT = 250
 _TOPIC = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # ntfy's own code for a used-up daily quota. Waiting for tomorrow is no way to page somebody.
-_DAY_QUOTA = '"code":42908'
+_DAY_QUOTA = re.compile(r'"code":\s*42908\b')
 
 
 def send(message: Message, network: Network) -> Receipt:
@@ -34,7 +34,7 @@ def send(message: Message, network: Network) -> Receipt:
     try:
         receipt = http.post(server, body, headers, network, hide=(topic, *hidden(message)))
     except DeliveryError as fault:
-        if _DAY_QUOTA in fault.answer:
+        if _DAY_QUOTA.search(fault.answer):
             fault.permanent, fault.limited = True, False
         raise
     return dataclasses.replace(receipt, note="shortened to fit ntfy's limits") if shortened else receipt

@@ -53,6 +53,8 @@ def find(host: str, shown: str, deadline: Deadline, look_up: LookUp = system_loo
     if isinstance(answer, Exception):
         reason = answer.strerror if isinstance(answer, OSError) and answer.strerror else "no valid answer"
         raise DeliveryError(f"The look-up of the name in {shown} failed: {reason}.")
+    if not answer:
+        raise DeliveryError(f"The look-up of the name in {shown} found no address.")
     return [ipaddress.ip_address(address) for address in answer]
 
 

@@ -4,14 +4,14 @@ import http.client
 import socket
 from typing import cast
 
-from escalade.transports.addresses import WebAddress, basic_login, mask, parse_web
+from escalade.transports.addresses import WebAddress, basic_login, parse_web
 from escalade.transports.base import DeliveryError, Network
 from escalade.transports.deadline import Deadline
 from escalade.transports.peers import LookUp, allowed, find, literal
 from escalade.transports.wire import Wire, dial
 
 
-def connect(web: WebAddress, network: Network, shown: str, deadline: Deadline, look_up: LookUp) -> Wire:
+def connect(web: WebAddress, network: Network, deadline: Deadline, look_up: LookUp) -> Wire:
     """A connection through `network.proxy` to the address; DeliveryError (retry) where the proxy gives none.
 
     The proxy resolves names and decides by its own rules which of them may be reached; only an address given
@@ -23,11 +23,11 @@ def connect(web: WebAddress, network: Network, shown: str, deadline: Deadline, l
         raise DeliveryError(f"The proxy is set wrongly. {fault}", permanent=True) from None
     address = literal(web.host)
     if address is not None:
-        allowed([address], shown, network)
-    name = f"{mask('webhook', network.proxy or '')} (the proxy)"
+        allowed([address], web.shown, network)
+    name = f"{via.shown} (the proxy)"
     wire = dial(find(via.host, name, deadline, look_up), via.port, name, network, deadline)
     try:
-        _open_tunnel(wire, web, basic_login(via), f"No connection to {shown}: {name}")
+        _open_tunnel(wire, web, basic_login(via), f"No connection to {web.shown}: {name}")
     except BaseException:
         wire.end()
         raise

@@ -82,8 +82,8 @@ def deliver(
     may be at any address.
     """
     deadline = Deadline(network.deadline)
-    addresses = find(server.host, server.shown, deadline, look_up)
-    with dial(addresses, server.port, server.shown, network, deadline) as wire:
+    found = find(server.host, server.shown, deadline, look_up)
+    with dial(found, server.port, server.shown, network, deadline) as wire:
         if server.tls:
             wire.start_tls(server.host, server.shown)
         try:

@@ -104,8 +104,14 @@ def drip(connection: socket.socket, stop: threading.Event, data: bytes, every: f
 
 @pytest.fixture
 def network() -> Network:
-    """Loopback allowed; half a second for connecting and reading, little more for everything."""
-    return Network(connect_timeout=0.4, read_timeout=0.4, deadline=0.7, allow_private=True)
+    """Loopback allowed, and all the time a busy machine may need."""
+    return Network(connect_timeout=5, read_timeout=10, deadline=20, allow_private=True)
+
+
+@pytest.fixture
+def hasty(network: Network) -> Network:
+    """Little time: 0.4 s to connect, 0.4 s between two bytes, 0.7 s for everything."""
+    return replace(network, connect_timeout=0.4, read_timeout=0.4, deadline=0.7)
 
 
 @pytest.fixture

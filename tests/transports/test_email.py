@@ -5,6 +5,7 @@ import email.policy
 import re
 import socket
 import struct
+import threading
 import time
 from dataclasses import replace
 from email.message import EmailMessage
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from escalade.transports import TRANSPORTS, letter
 from escalade.transports.base import DeliveryError, Network
-from escalade.transports.smtp import parse_server
+from escalade.transports.smtp import deliver, parse_server
 from escalade.transports.text import one_line
 from tests.transports.conftest import drip, incident, page
 
@@ -348,29 +349,44 @@ def at(network: Network, server) -> Network:
     return replace(network, smtp_url=f"smtp://127.0.0.1:{server.port}")
 
 
-def test_a_dripped_greeting_ends_at_the_deadline(serve, network: Network):
+def test_a_dripped_greeting_ends_at_the_deadline(serve, hasty: Network):
     server = serve(lambda connection, stop: drip(connection, stop, b"220 " + b"x" * 1000))
-    error = fails(page("alice@example.com"), at(network, server))
+    error = fails(page("alice@example.com"), at(hasty, server))
     assert sort(error) == "retry"
     assert "within the 0.7 s a send may take" in error.message
 
 
-def test_an_endless_greeting_ends(serve, network: Network):
+def test_a_look_up_that_hangs_ends_at_the_deadline(hasty: Network):
+    over = threading.Event()
+
+    def hang(host: str) -> list[str]:
+        over.wait(5)
+        return []
+
+    began = time.monotonic()
+    with pytest.raises(DeliveryError) as caught:
+        deliver(parse_server("smtp://mail.test"), "a@b.example", "c@d.example", b"", hasty, hang)
+    over.set()
+    assert time.monotonic() - began < hasty.deadline + SLACK
+    assert sort(caught.value) == "retry"
+
+
+def test_an_endless_greeting_ends(serve, hasty: Network):
     def script(connection, stop):
         while not stop.is_set():
             connection.sendall(b"220-welcome\r\n" * 1000)
 
-    assert sort(fails(page("alice@example.com"), at(network, serve(script)))) == "retry"
+    assert sort(fails(page("alice@example.com"), at(hasty, serve(script)))) == "retry"
 
 
-def test_a_silent_server_ends_at_the_read_timeout(serve, network: Network):
+def test_a_silent_server_ends_at_the_read_timeout(serve, hasty: Network):
     server = serve(lambda connection, stop: stop.wait(5))
-    error = fails(page("alice@example.com"), at(network, server))
+    error = fails(page("alice@example.com"), at(hasty, server))
     assert sort(error) == "retry"
     assert "silent for 0.4 s" in error.message
 
 
-def test_a_starttls_that_hangs_ends_in_time(serve, network: Network):
+def test_a_starttls_that_hangs_ends_in_time(serve, hasty: Network):
     def script(connection, stop):
         connection.sendall(b"220 ready\r\n")
         connection.recv(1000)
@@ -379,7 +395,7 @@ def test_a_starttls_that_hangs_ends_in_time(serve, network: Network):
         connection.sendall(b"220 go\r\n")
         stop.wait(5)
 
-    error = fails(page("alice@example.com"), at(network, serve(script)))
+    error = fails(page("alice@example.com"), at(hasty, serve(script)))
     assert sort(error) == "retry"
     assert "TLS handshake" in error.message
 
@@ -411,12 +427,12 @@ def test_k064_a_reset_after_the_final_dot_is_unknown(serve, network: Network):
     assert sort(fails(page("alice@example.com"), at(network, serve(script)))) == "unknown"
 
 
-def test_k064_silence_after_the_final_dot_is_unknown(serve, network: Network):
+def test_k064_silence_after_the_final_dot_is_unknown(serve, hasty: Network):
     def script(connection, stop):
         converse(connection, "DOT")
         drip(connection, stop, b"2" * 1000)
 
-    assert sort(fails(page("alice@example.com"), at(network, serve(script)))) == "unknown"
+    assert sort(fails(page("alice@example.com"), at(hasty, serve(script)))) == "unknown"
 
 
 def test_k057_a_refused_connection_is_tried_again(network: Network):

@@ -108,7 +108,7 @@ def test_k057_a_refused_connection_is_tried_again(network: Network):
     assert error.message == f"No connection to http://127.0.0.1:{port}/...: Connection refused."
 
 
-def test_k057_a_connection_that_is_never_accepted_is_tried_again(network: Network):
+def test_k057_a_connection_that_is_never_accepted_is_tried_again(hasty: Network):
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -116,7 +116,7 @@ def test_k057_a_connection_that_is_never_accepted_is_tried_again(network: Networ
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
         time.sleep(0.05)
-        error = fails(f"http://127.0.0.1:{full.getsockname()[1]}/", network)
+        error = fails(f"http://127.0.0.1:{full.getsockname()[1]}/", hasty)
     assert sort(error) == "retry"
     assert "did not accept a connection in time" in error.message
 
@@ -130,14 +130,14 @@ def test_k057_an_unknown_name_is_tried_again(network: Network):
     assert error.message == "The look-up of the name in http://pager.test/... failed: Name or service not known."
 
 
-def test_k057_a_look_up_that_hangs_ends_at_the_deadline(network: Network):
+def test_k057_a_look_up_that_hangs_ends_at_the_deadline(hasty: Network):
     over = threading.Event()
 
     def hang(host: str) -> list[str]:
         over.wait(5)
         return ["127.0.0.1"]
 
-    error = fails("http://pager.test/", network, look_up=hang)
+    error = fails("http://pager.test/", hasty, look_up=hang)
     over.set()
     assert sort(error) == "retry"
     assert "no answer within 0.7 s" in error.message
@@ -151,12 +151,12 @@ def test_the_next_address_is_tried_where_the_first_refuses(httpserver: HTTPServe
     assert receipt.answer == "200 ok"
 
 
-def test_k064_silence_after_the_request_is_unknown(serve, network: Network):
+def test_k064_silence_after_the_request_is_unknown(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         stop.wait(5)
 
-    error = fails(serve(script).url, network)
+    error = fails(serve(script).url, hasty)
     assert sort(error) == "unknown"
     assert "gave no answer for 0.4 s; it may have been delivered" in error.message
 
@@ -179,77 +179,98 @@ def test_k064_a_close_in_the_headers_is_unknown(serve, network: Network):
     assert sort(fails(serve(script).url, network)) == "unknown"
 
 
-def test_k064_dripped_headers_end_at_the_deadline(serve, network: Network):
+def test_k064_dripped_headers_end_at_the_deadline(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         drip(connection, stop, b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 200)
 
-    error = fails(serve(script).url, network)
+    error = fails(serve(script).url, hasty)
     assert sort(error) == "unknown"
     assert "within the 0.7 s a send may take" in error.message
 
 
-def test_k064_endless_interim_answers_end_at_the_deadline(serve, network: Network):
+def test_k064_endless_interim_answers_end_at_the_deadline(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         while not stop.wait(0.01):
             connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    assert sort(fails(serve(script).url, network)) == "unknown"
+    assert sort(fails(serve(script).url, hasty)) == "unknown"
 
 
-def test_k064_what_is_no_http_is_unknown(serve, network: Network):
+def test_k064_what_is_no_http_is_unknown(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         connection.sendall(b"220 mail.example.com ESMTP\r\n")
         stop.wait(5)
 
-    error = fails(serve(script).url, network)
+    error = fails(serve(script).url, hasty)
     assert sort(error) == "unknown"
     assert "no HTTP" in error.message
 
 
-def test_headers_without_end_are_cut_off(serve, network: Network):
+def test_headers_without_end_are_cut_off(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\n")
         while not stop.is_set():
             connection.sendall(b"X-A: " + b"a" * 60000 + b"\r\n")
 
-    assert sort(fails(serve(script).url, network)) == "unknown"
+    assert sort(fails(serve(script).url, hasty)) == "unknown"
 
 
-def test_a_receiver_that_reads_nothing_ends_at_the_deadline(serve, network: Network):
+def test_a_receiver_that_reads_nothing_ends_at_the_deadline(serve, hasty: Network):
     server = serve(lambda connection, stop: stop.wait(5))
     began = time.monotonic()
     with pytest.raises(DeliveryError) as caught:
-        http.post(server.url, b"x" * 20_000_000, {}, network)
-    assert time.monotonic() - began < network.deadline + SLACK
+        http.post(server.url, b"x" * 20_000_000, {}, hasty)
+    assert time.monotonic() - began < hasty.deadline + SLACK
     assert sort(caught.value) == "retry"
 
 
-def test_a_dripped_body_does_not_take_back_the_acceptance(serve, network: Network):
+def test_a_dripped_body_does_not_take_back_the_acceptance(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nok")
         drip(connection, stop, b"." * 1000)
 
     began = time.monotonic()
-    receipt = http.post(serve(script).url, b"{}", {}, network)
-    assert time.monotonic() - began < network.deadline + SLACK
+    receipt = http.post(serve(script).url, b"{}", {}, hasty)
+    assert time.monotonic() - began < hasty.deadline + SLACK
     assert receipt.answer.startswith("200 ok")
 
 
-def test_a_dripped_body_of_a_refusal_leaves_its_class(serve, network: Network):
+def test_a_dripped_body_of_a_refusal_leaves_its_class(serve, hasty: Network):
     def script(connection, stop):
         read_request(connection)
         connection.sendall(b"HTTP/1.1 404 Not Found\r\n\r\n")
         drip(connection, stop, b"." * 1000)
 
-    assert sort(fails(serve(script).url, network)) == "permanent"
+    assert sort(fails(serve(script).url, hasty)) == "permanent"
 
 
-def test_an_endless_body_is_cut_off(serve, network: Network):
+def test_a_body_is_not_waited_for_as_long_as_the_deadline_allows(serve, network: Network, monkeypatch):
+    monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
+
+    def script(connection, stop):
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nok")
+        stop.wait(15)
+
+    began = time.monotonic()
+    assert http.post(serve(script).url, b"{}", {}, network).answer == "200 ok"
+    assert time.monotonic() - began < 0.2 + SLACK
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "\u20ac"])
+def test_k071_a_header_cannot_be_injected(serve, network: Network, value: str):
+    server = serve(lambda connection, stop: None)
+    with pytest.raises(DeliveryError) as caught:
+        http.post(server.url, b"{}", {"X-Key": value}, network)
+    assert sort(caught.value) == "permanent"
+
+
+def test_an_endless_body_is_cut_off(serve, hasty: Network):
     sent = []
 
     def script(connection, stop):
@@ -260,8 +281,8 @@ def test_an_endless_body_is_cut_off(serve, network: Network):
             sent.append(65536)
 
     began = time.monotonic()
-    receipt = http.post(serve(script).url, b"{}", {}, network)
-    assert time.monotonic() - began < network.deadline + SLACK
+    receipt = http.post(serve(script).url, b"{}", {}, hasty)
+    assert time.monotonic() - began < hasty.deadline + SLACK
     assert len(receipt.answer) <= 1000
     assert receipt.answer.endswith("…")
 
@@ -306,17 +327,17 @@ def test_k057_a_receiver_without_tls_is_tried_again(serve, network: Network):
     assert "TLS handshake" in error.message
 
 
-def test_k057_a_tls_handshake_that_hangs_ends_in_time(serve, network: Network):
+def test_k057_a_tls_handshake_that_hangs_ends_in_time(serve, hasty: Network):
     server = serve(lambda connection, stop: stop.wait(5))
-    error = fails(f"https://127.0.0.1:{server.port}/", network)
+    error = fails(f"https://127.0.0.1:{server.port}/", hasty)
     assert sort(error) == "retry"
     assert "did not finish the TLS handshake in time" in error.message
 
 
-def test_k057_a_dripped_tls_handshake_ends_in_time(serve, network: Network):
+def test_k057_a_dripped_tls_handshake_ends_in_time(serve, hasty: Network):
     # A handshake record that announces 16 KiB and brings them one byte at a time.
     server = serve(lambda connection, stop: drip(connection, stop, b"\x16\x03\x03\x40\x00" + b"\x02" * 1000))
-    assert sort(fails(f"https://127.0.0.1:{server.port}/", network)) == "retry"
+    assert sort(fails(f"https://127.0.0.1:{server.port}/", hasty)) == "retry"
 
 
 @pytest.mark.parametrize(
