@@ -12,7 +12,7 @@ from itertools import count
 
 from escalade import attempts, delivery, metrics
 from escalade.attempts import Claimed, Due, Outcome, Settled
-from escalade.db import Limits, Session, Tx
+from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
 from escalade.gates import Gates
 from escalade.senders import Senders
@@ -64,15 +64,15 @@ class Dispatch:
         most = senders - max(1, senders // 8) if lane == "high" else senders - max(1, senders // 4)
         return min(senders - len(self.jobs), most - self.lanes[lane])
 
-    def claim(self, session: Session, due: Due) -> int:
-        """Claim what there are hands for, the high lane first, and send it; how many rows."""
+    def claim(self, tx: Tx, due: Due, read_at: float) -> int:
+        """Claim what there are hands for, the high lane first, and send it; how many rows. `read_at` is the monotonic
+        moment at which tx.now was read: leases count from there."""
         lanes = [lane for lane, wanted in (("high", due.high), ("low", due.low)) if wanted and self.hands(lane) > 0]
         if not lanes:
             return 0
-        tx = session.single()
         self.gates.refresh(tx)
         self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
-        return sum(self._claim(session, lane) for lane in lanes)
+        return sum(self._claim(tx, lane, read_at) for lane in lanes)
 
     def _paced(self, tx: Tx) -> bool:
         """Whether any contact has a pace; looked up now and then."""
@@ -81,10 +81,8 @@ class Dispatch:
             self.horizon_read = time.monotonic()
         return self.horizon > 0
 
-    def _claim(self, session: Session, lane: str) -> int:
+    def _claim(self, tx: Tx, lane: str, read_at: float) -> int:
         asked = self.hands(lane)
-        before = time.monotonic()
-        tx = session.single()
         with metrics.claim_seconds.time():
             room = self.gates.room(tx.now, self.held)
             rows = attempts.claim(tx, lane, self.owner, self.settings.lease, asked, room)
@@ -94,7 +92,7 @@ class Dispatch:
             return 0
         contents = {item.id: item for item in tx.many(Content, "messages_of", ids=[row.id for row in rows])}
         for group in delivery.by_message(rows):
-            self._send(lane, group, contents, before)
+            self._send(lane, group, contents, read_at)
         return len(rows)
 
     def _send(self, lane: str, group: Sequence[Claimed], contents: Mapping[int, Content], claimed: float) -> None:
@@ -129,18 +127,21 @@ class Dispatch:
             Outcome(row.id, row.claim_seq, word, row.claimed_at, row.claimed_at, delay, error) for row in rows
         )
 
+    def waiting(self) -> bool:
+        """Whether anything is there to be recorded."""
+        return bool(self.unsettled) or not self.senders.results.empty()
+
     def give_back(self) -> None:
         """Take back what no sender has begun, unsent; settle records it."""
         for job in self.senders.unbegun():
             self._landed(job)
             self._put_back(job.rows, "RELEASE", 0.0, None)
 
-    def settle(self, session: Session) -> int:
+    def settle(self, tx: Tx) -> int:
         """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
         back = self.senders.collect()
         if not back and not self.unsettled:
             return 0
-        tx = session.single()
         now, monotonic = tx.now, time.monotonic()
         for sent in back:
             self._landed(sent.job)

@@ -26,7 +26,11 @@ log = logging.getLogger("escalade.engine")
 BUSY_SLEEP = 0.1
 # How long the database's time may be carried on by our own monotonic clock between polls that find nothing.
 CLOCK_SECONDS = 60.0
+# How long to wait for more results before a few are recorded, and how long "more is due" is believed unseen.
+GATHER_SECONDS = 0.001
+TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
+DRAINING = Due(high=True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None)
 ARCHIVE_SECONDS = 600.0
 
 
@@ -44,7 +48,10 @@ class Engine:
         self.dispatch = Dispatch(senders, links, settings)
         self.rng = random.Random()
         self.stopping = threading.Event()
-        self.read_clock: tuple[datetime, float] | None = None
+        self.clock: datetime | None = None
+        self.clock_read_at = 0.0
+        self.looked_at = 0.0
+        self.full = False
         self.done_at: dict[str, float] = {}
         self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
 
@@ -98,11 +105,11 @@ class Engine:
     def _finish(self, session: Session) -> None:
         """Give back what has not begun, and wait for what has."""
         self.dispatch.give_back()
-        self.dispatch.settle(session)
+        self.dispatch.settle(session.single())
         while self.dispatch.jobs:
             self.doorbell.event.wait(1.0)
             self.doorbell.event.clear()
-            self.dispatch.settle(session)
+            self.dispatch.settle(session.single())
             self._ticked()
         tx = session.single()
         tx.run("engine_stopped", owner=self.dispatch.owner, now=tx.now)
@@ -112,28 +119,54 @@ class Engine:
 
         The doorbell is cleared before anything is looked at: what rings during the round is seen by the next.
         """
+        self._gather()
         rung = self.doorbell.event.is_set()
         self.doorbell.event.clear()
         with metrics.tick_seconds.time():
-            settled = self.dispatch.settle(session)
-            tx = self._look(session, fresh=rung or settled > 0)
-            due = attempts.whats_due(tx)
-            worked = self._climb(session, due) if due.anything else 0
-            claimed = self.dispatch.claim(session, due) if due.high or due.low else 0
+            fresh = rung or self.dispatch.waiting()
+            tx = self._read_clock(session) if fresh else self._carry_clock(session)
+            settled = self.dispatch.settle(tx)
+            due = self._look(tx, settled)
+            if due.anything and not fresh:
+                # What changes rows is given a time that was really read, and leases count from that moment.
+                tx = self._read_clock(session)
+            worked = self._climb(session, due) if due.step or due.lease or due.recheck or due.wake or due.beat else 0
+            claimed = self.dispatch.claim(tx, due, self.clock_read_at) if due.high or due.low else 0
+            self.full = claimed > 0 and due.high
             self._keep_house(session)
         self._ticked()
-        if claimed or worked or not self.senders.results.empty():
+        if worked or self.dispatch.waiting() or (claimed and self.dispatch.hands("high") > 0):
             return 0.0
         return self.sleep_for(tx.now, due)
 
-    def _look(self, session: Session, fresh: bool) -> Tx:
-        """Statements with the database's time. An idle poll carries on the last reading, so that it is one statement;
-        whatever changes a row reads the clock itself."""
+    def _gather(self) -> None:
+        """Results that come back together are recorded together: while most are still out, wait for them a moment."""
+        if 0 < self.senders.results.qsize() < len(self.dispatch.jobs):
+            time.sleep(GATHER_SECONDS)
+
+    def _look(self, tx: Tx, settled: int) -> Due:
+        """What is due. While the queue drains, that more is due is taken for granted between two polls of it: a claim
+        that finds nothing costs no more than the poll would."""
+        now = time.monotonic()
+        if settled and self.full and now - self.looked_at < TRUST_SECONDS:
+            return DRAINING
+        self.looked_at = now
+        return attempts.whats_due(tx)
+
+    def _read_clock(self, session: Session) -> Tx:
+        """Statements at the database's time, read now."""
         tx = session.single()
-        if fresh or self.read_clock is None or time.monotonic() - self.read_clock[1] > CLOCK_SECONDS:
-            self.read_clock = (tx.now, time.monotonic())
-        else:
-            tx.take_clock(self.read_clock[0] + timedelta(seconds=time.monotonic() - self.read_clock[1]))
+        self.clock_read_at = time.monotonic()
+        self.clock = tx.now
+        return tx
+
+    def _carry_clock(self, session: Session) -> Tx:
+        """Statements at the last reading carried on by our own clock, so that an idle poll is one statement."""
+        age = time.monotonic() - self.clock_read_at
+        if self.clock is None or age > CLOCK_SECONDS:
+            return self._read_clock(session)
+        tx = session.single()
+        tx.take_clock(self.clock + timedelta(seconds=age))
         return tx
 
     def _climb(self, session: Session, due: Due) -> int:

@@ -31,9 +31,10 @@ class Listener:
         """Begin to listen."""
         self.thread.start()
 
-    def stop(self) -> None:
-        """End within a second."""
+    def stop(self, timeout: float = 5.0) -> None:
+        """End, within a second or so; at most `timeout` seconds are waited."""
         self.stopping.set()
+        self.thread.join(timeout)
 
     def _run(self) -> None:
         wait = 1.0

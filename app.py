@@ -1,0 +1,79 @@
+"""Escalade's composition root: it reads the configuration and puts the parts together. See `python app.py --help`."""
+
+import logging
+import sys
+from contextlib import ExitStack
+
+from escalade import cli, embedded, first_run, serve, settings
+from escalade.config import Config
+from escalade.db import Database, Doorbell, Limits
+from escalade.delivery import Links
+from escalade.dispatch import Settings
+from escalade.engine import Engine
+from escalade.health import Health
+from escalade.listener import Listener
+from escalade.migrate import migrate
+from escalade.senders import Senders
+from escalade.tokens import Signer
+from escalade.transports import TRANSPORTS
+from escalade.web import create_app
+from escalade.web.context import Context
+
+log = logging.getLogger("escalade")
+
+
+def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
+    """Serve until told to stop; the exit code. Raises Refusal, psycopg.Error or OSError before it serves."""
+    with ExitStack() as stack:
+        url = config.database_url or stack.enter_context(embedded.running(config.data_dir))
+        migrate(url)
+        health, doorbell = Health(engine_expected=engine), Doorbell()
+        limits = Limits(config.max_tries)
+        db = Database(url, config.db_pool, doorbell, limits)
+        stack.callback(db.close)
+        signer = Signer(signing_keys(config, db))
+        server = serve.web_server(create_app(Context(config, db, signer, health)), config)
+        first_run.prepare(db, config, demo=demo)
+        workers = start_workers(url, config, Links(config.base_url, signer), doorbell, health) if engine else []
+
+        def drain(seconds: float) -> None:
+            for worker in workers:
+                worker.stop(seconds)
+
+        serve.Shutdown(health, drain).install()
+        first_run.announce(db, config)
+        server.run()
+    return 0
+
+
+def start_workers(
+    url: str, config: Config, links: Links, doorbell: Doorbell, health: Health
+) -> list[Engine | Listener]:
+    """Start the engine, and the doorbell by NOTIFY where it is wanted."""
+    listening = config.listen != "off"
+    doorbell.notify = listening
+    senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.ring)
+    numbers = Settings(
+        lease=config.lease_seconds,
+        deadline=config.send_deadline,
+        poll=config.poll_seconds,
+        archive_days=config.archive_after_days,
+        limits=Limits(config.max_tries),
+    )
+    workers: list[Engine | Listener] = [Engine(url, numbers, senders, links, doorbell, health)]
+    if listening:
+        workers.append(Listener(url, doorbell, health))
+    for worker in workers:
+        worker.start()
+    return workers
+
+
+def signing_keys(config: Config, db: Database) -> list[str]:
+    """The key that signs, then those that still verify."""
+    with db.begin() as tx:
+        first = config.secret_key or settings.secret_key(tx)
+    return [key for key in (first, config.secret_key_old) if key]
+
+
+if __name__ == "__main__":
+    sys.exit(cli.main(sys.argv[1:], run))
