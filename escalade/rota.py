@@ -1,0 +1,65 @@
+"""Who is on call: one answer for the API, the pages and the read model of the queue."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from escalade import oncall, schedules, users
+from escalade.db import Tx
+from escalade.schedules import ScheduleRow
+from escalade.users import User
+
+log = logging.getLogger("escalade.rota")
+
+
+@dataclass(frozen=True, slots=True)
+class OnCall:
+    """A schedule and the people on call at the time asked for. `fault` says why it could not be worked out."""
+
+    schedule: ScheduleRow
+    people: tuple[User, ...]
+    fault: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Between two UTC instants these people are on call."""
+
+    start: datetime
+    end: datetime
+    people: tuple[User, ...]
+
+
+def on_call(tx: Tx, at: datetime, name: str | None = None) -> list[OnCall]:
+    """Who is on call at that instant, by schedule; one schedule where it is named. Raises NotFound or, for an instant
+    outside the years 1900 to 9000, ValueError."""
+    rows = tx.many(ScheduleRow, "all_schedules") if name is None else [schedules.find(tx, name)]
+    loaded = schedules.load(tx, [row.id for row in rows])
+    found = [(row, *_who(row, loaded.get(row.id), at)) for row in rows]
+    people = users.by_ids(tx, (user_id for _, ids, _ in found for user_id in ids))
+    return [OnCall(row, _known(people, ids), fault) for row, ids, fault in found]
+
+
+def _who(row: ScheduleRow, schedule: oncall.Schedule[int] | None, at: datetime) -> tuple[list[int], str | None]:
+    if schedule is None:
+        return [], "it has just been deleted"
+    try:
+        return oncall.who(schedule, at), None
+    except (ValueError, TypeError) as error:
+        # One schedule with, say, a zone this machine does not know must not hide the others.
+        log.warning("schedule %s could not be worked out: %s", row.name, error)
+        return [], str(error)
+
+
+def shifts(tx: Tx, name: str, start: datetime, end: datetime) -> list[Turn]:
+    """The turns of one schedule between two instants, without gaps. Raises NotFound or ValueError."""
+    row = schedules.find(tx, name)
+    found = oncall.shifts(schedules.load(tx, [row.id])[row.id], start, end)
+    people = users.by_ids(tx, (user_id for shift in found for user_id in shift.users))
+    return [Turn(shift.start, shift.end, _known(people, shift.users)) for shift in found]
+
+
+def _known(people: dict[int, User], ids: Iterable[int]) -> tuple[User, ...]:
+    """People who are gone are left out: nobody can page them."""
+    return tuple(people[user_id] for user_id in ids if user_id in people)

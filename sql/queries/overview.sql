@@ -1,0 +1,110 @@
+-- name: attempt_by_id
+-- One attempt, also from the archive.
+select * from attempt_overview where id = :id;
+
+-- name: attempts_of_incident
+-- All attempts of one incident, also from the archive, in the order they were due.
+select *
+from attempt_overview
+where incident_id = :incident_id
+    and (:statuses::text[] is null or status = any(:statuses::text[]))
+    and (:transport::text is null or transport = :transport)
+    and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+order by due_at, id
+limit :n;
+
+-- name: attempts_by_status
+-- Attempts of all incidents in the order they are due, without the archive. An arm per partial index: a filter on
+-- the status alone would read the whole table.
+with wanted as (
+    (select id, due_at from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and 'PENDING' = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    union all
+    (select id, due_at from notification_attempt
+        where status = 'PENDING' and kind = 'STEP' and 'PENDING' = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    union all
+    (select id, due_at from notification_attempt
+        where status = 'IN_FLIGHT' and 'IN_FLIGHT' = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    union all
+    (select id, due_at from notification_attempt
+        where status = 'FAILED' and 'FAILED' = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    union all
+    (select id, due_at from notification_attempt
+        where status in ('DELIVERED', 'CANCELLED') and status = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    order by due_at, id
+    limit :n
+)
+select o.*
+from wanted w
+join attempt_overview o on o.id = w.id and not o.archived
+order by o.due_at, o.id;
+
+-- name: latest_failed
+-- What failed for good, the latest first.
+select o.*
+from (select id from notification_attempt where status = 'FAILED' order by finished_at desc, id desc limit :n) w
+join attempt_overview o on o.id = w.id and not o.archived
+order by o.finished_at desc, o.id desc;
+
+-- name: tries_of
+-- Every try of an attempt that has ended, in order.
+select try, started_at, ended_at, outcome, error, request, answer
+from attempt_try
+where attempt_id = :attempt_id
+order by claim_seq;
+
+-- name: incidents_by_id
+-- The incidents with the given ids.
+select * from incident where id = any(:ids::bigint[]);
+
+-- name: next_steps
+-- When the next step of each incident is due.
+select incident_id, due_at
+from notification_attempt
+where kind = 'STEP' and status = 'PENDING' and incident_id = any(:ids::bigint[]);
+
+-- name: who_can_be_paged
+-- Of the given people, those a step would reach.
+select u.id, u.name
+from app_user u
+where u.id = any(:ids::bigint[]) and u.role <> 'viewer'
+    and exists (select from contact_method m where m.user_id = u.id and m.verified);
+
+-- name: count_attempts^
+-- How much waits, is in the air, and has failed. Steps send nothing, so they do not count.
+select
+    (select count(*) from notification_attempt where status = 'PENDING' and kind <> 'STEP') as pending,
+    (select count(*) from notification_attempt where status = 'IN_FLIGHT') as in_flight,
+    (select count(*) from notification_attempt where status = 'FAILED') as failed;
+
+-- name: watermark$
+-- One text that changes with whatever the dashboard shows. Ids are given out before they are committed, so the
+-- number of recent events counts too: a late one lies below the highest. Alerts that repeat write no event but
+-- count, a claim writes none but is in flight, and a destination that recovers has no row.
+with top as (
+    select coalesce(max(id), 0) as id from incident_event
+)
+select concat_ws(' ',
+    (select id from top),
+    (select count(*) from incident_event where id > (select id - 1000 from top)),
+    (select concat_ws(',', count(*), sum(count), max(last_alert_at)) from incident where status <> 'RESOLVED'),
+    (select max(id) from notification_attempt),
+    (select concat_ws(',', count(*), sum(id), sum(claim_seq)) from notification_attempt where status = 'IN_FLIGHT'),
+    (select concat_ws(',', count(*), max(changed_at)) from destination),
+    (select concat_ws(',', count(*), max(id)) from override),
+    (select max(last_tick_at) < :stale from engine_instance));
