@@ -1,5 +1,6 @@
 """What this process has in its hands: it claims rows, gives them to senders, and records what became of them."""
 
+import logging
 import os
 import random
 import socket
@@ -16,6 +17,8 @@ from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
 from escalade.gates import Gates
 from escalade.senders import Senders
+
+log = logging.getLogger("escalade.dispatch")
 
 PACE_SECONDS = 30.0
 GIVE_BACK_DELAY = 30.0
@@ -71,7 +74,6 @@ class Dispatch:
         if not lanes:
             return 0
         self.gates.refresh(tx)
-        self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
         return sum(self._claim(tx, lane, read_at) for lane in lanes)
 
     def _paced(self, tx: Tx) -> bool:
@@ -83,6 +85,8 @@ class Dispatch:
 
     def _claim(self, tx: Tx, lane: str, read_at: float) -> int:
         asked = self.hands(lane)
+        # Looked up for each lane: what the high lane has just taken holds its contacts back in the low one.
+        self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
         with metrics.claim_seconds.time():
             room = self.gates.room(tx.now, self.held)
             rows = attempts.claim(tx, lane, self.owner, self.settings.lease, asked, room)
@@ -107,7 +111,13 @@ class Dispatch:
         if rows[0].transport not in self.senders.transports:
             self._put_back(rows, "RELEASE", GIVE_BACK_DELAY, None)
             return
-        message = delivery.compose(rows, [contents[row.id] for row in rows], self.links)
+        try:
+            message = delivery.compose(rows, [contents[row.id] for row in rows], self.links)
+        except Exception as error:
+            # One message that cannot be written costs no other its claim, and uses up its own tries.
+            log.exception("the message of attempt %s could not be written", rows[0].id)
+            self._put_back(rows, "RETRY", GIVE_BACK_DELAY, f"The message could not be written: {type(error).__name__}.")
+            return
         latest = claimed + self.settings.lease - self.settings.deadline
         job = Job(next(self.numbers), lane, message, rows, rows[0].transport, rows[0].destination, latest)
         self.jobs[job.number] = job
@@ -139,10 +149,11 @@ class Dispatch:
 
     def settle(self, tx: Tx) -> int:
         """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
-        back = self.senders.collect()
-        if not back and not self.unsettled:
+        if not self.waiting():
             return 0
+        # The clock first: were the database away, what is collected here would be lost.
         now, monotonic = tx.now, time.monotonic()
+        back = self.senders.collect()
         for sent in back:
             self._landed(sent.job)
             self.unsettled.extend(delivery.outcomes(sent, now, monotonic, self.rng))

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from escalade import attempts, climbing, heartbeats, metrics
+from escalade import attempts, climbing, heartbeats, metrics, strays
 from escalade.attempts import Due
 from escalade.db import Doorbell, Session, Tx
 from escalade.delivery import Links
@@ -31,6 +31,7 @@ GATHER_SECONDS = 0.001
 TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
 DRAINING = Due(high=True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None)
+STRAYS_SECONDS = 60.0
 ARCHIVE_SECONDS = 600.0
 
 
@@ -186,10 +187,12 @@ class Engine:
         return worked
 
     def _keep_house(self, session: Session) -> None:
-        """What is done now and then: say that this engine lives, and move finished rows out of the hot table."""
+        """What is done now and then: say that this engine lives, look for strays, move finished rows."""
         if self._time_for("instance", INSTANCE_SECONDS):
             tx = session.single()
             tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
+        if self._time_for("strays", STRAYS_SECONDS):
+            strays.report_strays(session.begin)
         if self._time_for("archive", ARCHIVE_SECONDS) and attempts.archive(
             session.single(), self.settings.archive_days
         ):
