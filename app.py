@@ -1,12 +1,12 @@
 """Escalade's composition root: it reads the configuration and puts the parts together. See `python app.py --help`."""
 
-import logging
 import sys
 from contextlib import ExitStack
 
 from escalade import cli, embedded, first_run, serve, settings
 from escalade.config import Config
 from escalade.db import Database, Doorbell, Limits
+from escalade.deadman import Deadman
 from escalade.delivery import Links
 from escalade.dispatch import Settings
 from escalade.engine import Engine
@@ -19,7 +19,7 @@ from escalade.transports import TRANSPORTS
 from escalade.web import create_app
 from escalade.web.context import Context
 
-log = logging.getLogger("escalade")
+Worker = Engine | Listener | Deadman
 
 
 def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
@@ -28,12 +28,12 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
         url = config.database_url or stack.enter_context(embedded.running(config.data_dir))
         migrate(url)
         health, doorbell = Health(engine_expected=engine), Doorbell()
-        limits = Limits(config.max_tries)
+        limits = Limits(config.max_tries, config.max_open)
         db = Database(url, config.db_pool, doorbell, limits)
         stack.callback(db.close)
         signer = Signer(signing_keys(config, db))
         server = serve.web_server(create_app(Context(config, db, signer, health)), config)
-        first_run.prepare(db, config, demo=demo)
+        lines = first_run.prepare(db, config, with_demo=demo)
         workers = start_workers(url, config, Links(config.base_url, signer), doorbell, health) if engine else []
 
         def drain(seconds: float) -> None:
@@ -41,14 +41,12 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
                 worker.stop(seconds)
 
         serve.Shutdown(health, drain).install()
-        first_run.announce(db, config)
+        first_run.announce(lines)
         server.run()
     return 0
 
 
-def start_workers(
-    url: str, config: Config, links: Links, doorbell: Doorbell, health: Health
-) -> list[Engine | Listener]:
+def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, health: Health) -> list[Worker]:
     """Start the engine, and the doorbell by NOTIFY where it is wanted."""
     listening = config.listen != "off"
     doorbell.notify = listening
@@ -58,11 +56,14 @@ def start_workers(
         deadline=config.send_deadline,
         poll=config.poll_seconds,
         archive_days=config.archive_after_days,
-        limits=Limits(config.max_tries),
+        limits=Limits(config.max_tries, config.max_open),
+        keep_days=config.keep_days,
     )
-    workers: list[Engine | Listener] = [Engine(url, numbers, senders, links, doorbell, health)]
+    workers: list[Worker] = [Engine(url, numbers, senders, links, doorbell, health)]
     if listening:
         workers.append(Listener(url, doorbell, health))
+    if config.deadman_url:
+        workers.append(Deadman(config.deadman_url, config.network(), health))
     for worker in workers:
         worker.start()
     return workers

@@ -60,6 +60,7 @@ class Limits:
     """Numbers of the configuration that verbs write into rows."""
 
     max_tries: int = 8
+    max_open: int = 5000
 
 
 class Tx:
@@ -83,7 +84,7 @@ class Tx:
         self._now = now
 
     def reread_clock(self) -> None:
-        """The last statement may have waited for a lock: the time is read again when it is next asked for."""
+        """The row is held only now, and its timeline may have grown since the time was read: read it again."""
         self._now = None
 
     def ring(self) -> None:

@@ -32,6 +32,7 @@ class Settings:
     deadline: float = 10.0
     poll: float | None = None
     archive_days: int = 7
+    keep_days: int = 365
     limits: Limits = field(default_factory=Limits)
 
 

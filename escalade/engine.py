@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import psycopg
 
-from escalade import attempts, climbing, heartbeats, metrics, strays
+from escalade import attempts, climbing, heartbeats, housekeeping, metrics, strays
 from escalade.attempts import Due
 from escalade.db import Doorbell, Session, Tx
 from escalade.delivery import Links
@@ -32,7 +32,7 @@ TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
 DRAINING = Due(high=True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None)
 STRAYS_SECONDS = 60.0
-ARCHIVE_SECONDS = 600.0
+HOUSE_SECONDS = 600.0
 
 
 class Engine:
@@ -193,11 +193,16 @@ class Engine:
             tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
         if self._time_for("strays", STRAYS_SECONDS):
             strays.report_strays(session.begin)
-        if self._time_for("archive", ARCHIVE_SECONDS) and attempts.archive(
-            session.single(), self.settings.archive_days
-        ):
-            # There may be more: a batch a round, so that claims are never kept waiting.
-            self.done_at["archive"] = -ARCHIVE_SECONDS
+        for chore, moved in (("archive", self._archive), ("prune", self._prune)):
+            if self._time_for(chore, HOUSE_SECONDS) and moved(session):
+                # There may be more: a batch a round, so that claims are never kept waiting.
+                self.done_at[chore] = -HOUSE_SECONDS
+
+    def _archive(self, session: Session) -> int:
+        return housekeeping.archive(session.begin, self.settings.archive_days)
+
+    def _prune(self, session: Session) -> int:
+        return housekeeping.prune(session.begin, self.settings.keep_days)
 
     def _time_for(self, chore: str, every: float) -> bool:
         now = time.monotonic()

@@ -15,6 +15,8 @@ from escalade.ladder import Target
 
 log = logging.getLogger("escalade.opening")
 
+FLOOD_KEY = "escalade:flood"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -91,8 +93,31 @@ def accept(tx: Tx, source: Source, event: Event) -> Done:
 def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
     """Open an incident, or count the alert on the one open under its key. The incident, and whether it is new.
 
-    Raises NotFound where the service has been deleted in the meantime.
+    A service with too many open incidents takes further alerts as repeats of one incident that says so. Raises
+    NotFound where the service has been deleted in the meantime.
     """
+    if is_flooded(tx, source, event):
+        event = flood(tx.limits.max_open)
+        incident, _ = open_or_count(tx, source, event)
+        return incident, False
+    return open_or_count(tx, source, event)
+
+
+def is_flooded(tx: Tx, source: Source, event: Event) -> bool:
+    """Whether the service has as many open incidents as it may have, and this alert would open one more."""
+    if not tx.value("service_is_full", service_id=source.service_id, most=tx.limits.max_open):
+        return False
+    return tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key) is None
+
+
+def flood(most: int) -> Event:
+    """The alert that stands for all that came after the limit."""
+    title = f"Flood of alerts: {most:,} incidents are open, and further alerts are only counted here"
+    return Event("trigger", title, severity="critical", dedup_key=FLOOD_KEY)
+
+
+def open_or_count(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
+    """The one statement that opens or counts, and what follows from it."""
     incident = tx.maybe(
         Incident,
         "open_incident",

@@ -210,6 +210,7 @@ create table incident (
 );
 create unique index incident_open on incident (service_id, dedup_key) where status <> 'RESOLVED';
 create index incident_unresolved on incident (id) where status <> 'RESOLVED';
+create index incident_resolved on incident (resolved_at) where resolved_at is not null;
 create index incident_wake on incident (wake_at) where wake_at is not null;
 create index incident_silenced on incident (service_id, dedup_key, snoozed_until) where snoozed_until is not null;
 

@@ -39,7 +39,8 @@ join escalation_policy p on p.id = s.policy_id
 where s.id = :service_id
 on conflict (service_id, dedup_key) where status <> 'RESOLVED' do update
 set count = incident.count + 1, last_alert_at = greatest(incident.last_alert_at, excluded.last_alert_at),
-    auto_resolve_at = excluded.last_alert_at + make_interval(secs => incident.auto_resolve_seconds)
+    auto_resolve_at = greatest(incident.last_alert_at, excluded.last_alert_at)
+        + make_interval(secs => incident.auto_resolve_seconds)
 returning *;
 
 -- name: open_incident_for_target^
@@ -59,3 +60,8 @@ where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :n
 -- name: open_by_key$
 -- The open incident of a key.
 select id from incident where service_id = :service_id and dedup_key = :dedup_key and status <> 'RESOLVED';
+
+-- name: service_is_full$
+-- Whether a service has as many open incidents as it may have.
+select count(*) >= :most::int
+from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) as open_ones;

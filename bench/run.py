@@ -1,0 +1,81 @@
+"""The figures, all measured in one run on this machine: `make bench`.
+
+Each figure stands beside what it is to be judged by: a floor of the same machine, or a target.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import psycopg  # noqa: E402
+from psycopg import sql  # noqa: E402
+
+from bench import process  # noqa: E402
+from bench.drain import drain  # noqa: E402
+from bench.latency import floor, latency, quantile  # noqa: E402
+from escalade import embedded  # noqa: E402
+from escalade.migrate import migrate  # noqa: E402
+
+PAGES = int(os.environ.get("BENCH_PAGES", "400"))
+ROWS = int(os.environ.get("BENCH_ROWS", "20000"))
+IDLE_SECONDS = float(os.environ.get("BENCH_IDLE_SECONDS", "30"))
+
+
+def main() -> None:
+    """Measure and print."""
+    with tempfile.TemporaryDirectory(prefix="escalade-bench-") as name, embedded.running(Path(name), {}) as server:
+        url = new_database(server, "bench")
+        measure_process(url)
+        measure_queue(url)
+
+
+def new_database(server: str, name: str) -> str:
+    """An empty, migrated database; its URL."""
+    with psycopg.connect(server, autocommit=True) as conn:
+        conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    url = psycopg.conninfo.make_conninfo(server, dbname=name)
+    migrate(url)
+    return url
+
+
+def measure_process(url: str) -> None:
+    """What a person waits for: start, page latency, idle load, memory."""
+    with process.phone() as phone:
+        process.configure(url, phone.url)
+        floors = floor(url, phone, PAGES)
+        with process.app(url) as app:
+            say("start to ready", f"{app.ready_after:.2f} s", "aim: under 2 s")
+            pages = latency(app, phone, PAGES)
+            ratio = quantile(pages, 0.5) / quantile(floors, 0.5)
+            say("alert to page, p50", ms(quantile(pages, 0.5)), f"floor {ms(quantile(floors, 0.5))}, {ratio:.1f} times")
+            say(
+                "alert to page, p99", ms(quantile(pages, 0.99)), f"floor {ms(quantile(floors, 0.99))}; aim: under 25 ms"
+            )
+            process.quieten(url)
+            say("resident memory", f"{app.resident_mb():.0f} MB", "aim: under 100 MB")
+            rate = process.idle_statements(url, IDLE_SECONDS)
+            say("queries while idle", f"{rate:.2f} a second", f"over {IDLE_SECONDS:.0f} s; aim: under 0.5")
+
+
+def measure_queue(url: str) -> None:
+    """Claim and settle, with nothing to send."""
+    for senders, target in ((16, 4000), (64, 10_000)):
+        done = drain(url, senders, ROWS)
+        say(f"claim and settle, {senders} senders", f"{done.rate:,.0f} attempts a second", f"aim: {target:,}")
+
+
+def ms(seconds: float) -> str:
+    """Seconds as milliseconds."""
+    return f"{seconds * 1000:.1f} ms"
+
+
+def say(what: str, figure: str, beside: str) -> None:
+    """One line of the report."""
+    print(f"{what:32} {figure:28} ({beside})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
