@@ -91,6 +91,10 @@ class Tx:
         """Ask for the engine to be woken once this transaction has committed."""
         self.rung = True
 
+    def part(self) -> AbstractContextManager[Any]:
+        """A part of this transaction that may fail alone: what it wrote is undone then, and the rest stands."""
+        return self.conn.transaction()
+
     def many(self, row: type[T], name: str, /, **params: Any) -> list[T]:
         """All rows of the query, each as `row` (a dataclass, or dict)."""
         factory: Any = dict_row if row is dict else class_row(row)

@@ -175,8 +175,9 @@ def begin(tx: Tx, incident: Incident) -> Incident:
         timeline.record(tx, incident.id, "still_silent", until=silent_until.isoformat(timespec="seconds"))
         return tx.one(Incident, "snooze", id=incident.id, until=silent_until)
     try:
-        return fanout.fan_out(tx, incident, 1)
-    except psycopg.Error:
+        with tx.part():
+            return fanout.fan_out(tx, incident, 1)
+    except psycopg.OperationalError:
         raise
     except Exception as error:
         log.exception("the first step of incident %s raised", incident.id)
