@@ -38,6 +38,7 @@ def _escalate_next(begin: Begin) -> bool:
         with begin() as tx:
             incident_id = tx.value("lock_due_step", now=tx.now)
             if incident_id is not None:
+                tx.reread_clock()
                 _climb(tx, incident_id)
     except Exception as error:
         if incident_id is None or away(error):
@@ -131,6 +132,7 @@ def _wake_next(begin: Begin) -> bool:
         with begin() as tx:
             incident = tx.maybe(Incident, "lock_waking_incident", now=tx.now)
             if incident is not None:
+                tx.reread_clock()
                 wake(tx, incident)
     except Exception as error:
         if incident is None or away(error):

@@ -65,6 +65,8 @@ def end_round(tx: Tx, incident: Incident, policy: ladder.Policy) -> Incident:
 
 def insert_step(tx: Tx, incident: Incident, step: int, wait: float) -> None:
     """Put a step into the queue, due `wait` seconds from now."""
+    if wait <= 0:
+        tx.ring()
     tx.run(
         "insert_step",
         incident_id=incident.id,

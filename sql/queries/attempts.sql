@@ -132,8 +132,8 @@ with outcome as (
 select o.id, o.seq, l.was, s.status, l.kind,
     l.id is null and (t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner) as lost
 from outcome o
-left join locked l on l.id = o.id
-left join settled s on s.id = o.id
+left join locked l on l.id = o.id and l.seq = o.seq
+left join settled s on s.id = l.id
 left join notification_attempt t on t.id = o.id;
 
 -- name: reap
