@@ -60,7 +60,8 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What the idle poll saw: what is due now, and when the next thing comes (None: nothing waits)."""
+    """What the idle poll saw: what is due now, and when the next thing comes (None: nothing waits). `assumed`: nobody
+    looked, the queue was full a moment ago."""
 
     high: bool
     low: bool
@@ -70,6 +71,7 @@ class Due:
     wake: bool
     beat: bool
     next_at: datetime | None
+    assumed: bool = False
 
     @property
     def anything(self) -> bool:

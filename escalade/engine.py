@@ -30,7 +30,9 @@ CLOCK_SECONDS = 60.0
 GATHER_SECONDS = 0.001
 TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
-DRAINING = Due(high=True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None)
+DRAINING = Due(
+    True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None, assumed=True
+)
 STRAYS_SECONDS = 60.0
 HOUSE_SECONDS = 600.0
 

@@ -57,7 +57,7 @@ def test_incidents_resolved_long_ago_are_forgotten_with_all_that_belongs_to_them
     housekeeping.archive(database.begin, 7)
     young = factories.run(
         database,
-        "insert into incident_event (incident_id, at, event, data) values (%s, clock_timestamp(), 'note', '{}') returning id",
+        "insert into incident_event (incident_id, at, event, data) values (%s, now(), 'note', '{}') returning id",
         old + 1,
     )
     assert housekeeping.prune(database.begin, 365) == 0
