@@ -4,16 +4,19 @@ select i.id
 from notification_attempt a
 join incident i on i.id = a.incident_id
 where a.kind = 'STEP' and a.status = 'PENDING' and a.due_at <= :now
+    and i.status = 'TRIGGERED' and i.snoozed_until is null
 order by a.due_at, a.id
 limit 1
 for no key update of i skip locked;
 
 -- name: late_steps
 -- Incidents whose step is more than a second late: their row is busy, so it is worth waiting for.
-select incident_id
-from notification_attempt
-where kind = 'STEP' and status = 'PENDING' and due_at < :now::timestamptz - interval '1 second'
-order by due_at, id
+select a.incident_id
+from notification_attempt a
+join incident i on i.id = a.incident_id
+where a.kind = 'STEP' and a.status = 'PENDING' and a.due_at < :now::timestamptz - interval '1 second'
+    and i.status = 'TRIGGERED' and i.snoozed_until is null
+order by a.due_at, a.id
 limit :n;
 
 -- name: due_step_of
