@@ -13,7 +13,7 @@ order by u.id, r.position nulls last, m.position;
 select id, name from channel where id = any(:ids::bigint[]);
 
 -- name: insert_pages
--- All pages of one step in one statement. A contact that two targets lead to is paged once.
+-- All pages of one step in one statement, in the order of its targets. A contact that two of them lead to is paged once.
 insert into notification_attempt (
     incident_id, kind, event, status, lane, round, step, recipient, target, user_id, contact_method_id, channel_id,
     transport, destination, bundle, pace_seconds, due_at, first_due_at, tries, max_tries, replays, claim_seq,
@@ -26,10 +26,11 @@ select :incident_id, 'PAGE', :event, 'PENDING', :lane, :round, :step, r.recipien
     :now::timestamptz + make_interval(secs => r.after), :now::timestamptz + make_interval(secs => r.after), 0, :max_tries, 0, 0,
     false, false, gen_random_uuid()::text, ''
 from unnest(:recipients::text[], :targets::text[], :methods::bigint[], :channels::bigint[], :afters::float8[])
-    as r (recipient, target, method_id, channel_id, after)
+    with ordinality as r (recipient, target, method_id, channel_id, after, place)
 left join contact_method m on m.id = r.method_id
 left join channel c on c.id = r.channel_id
 where m.id is not null or c.id is not null
+order by r.place
 on conflict (incident_id, round, step, kind, recipient) where kind <> 'NOTICE' do nothing
 returning id, user_id, channel_id;
 
