@@ -48,7 +48,7 @@ returning t.id, m.head, t.claim_seq, t.tries, t.kind, t.event, t.transport, t.de
 
 -- name: messages_of
 -- What the claimed rows say and to whom, read after the claim has committed. `heard` is false for an update to
--- somebody who was never sent the problem.
+-- somebody who was never sent the problem; a page that is still in flight when its update is due may have arrived.
 select a.id, a.incident_id, a.claim_seq, a.cancel_requested, a.summary, a.user_id, a.channel_id,
     coalesce(m.address, c.address) as address, coalesce(m.secret, c.secret) as secret,
     u.email as user, coalesce(u.name, c.name) as recipient,
@@ -58,7 +58,7 @@ select a.id, a.incident_id, a.claim_seq, a.cancel_requested, a.summary, a.user_i
         where p.incident_id = a.incident_id and p.kind = 'PAGE' and p.status <> 'PENDING' and p.tries > 0
             and p.contact_method_id is not distinct from a.contact_method_id
             and p.channel_id is not distinct from a.channel_id
-            and (p.delivered_at is not null or exists (
+            and (p.delivered_at is not null or p.status = 'IN_FLIGHT' or exists (
                 select from attempt_try t where t.attempt_id = p.id and t.outcome = 'unknown'))
     ) as heard
 from notification_attempt a
