@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -18,7 +19,7 @@ from tests.clock import MovedClock, moved_clock
 
 # Rows go in this order, so that no foreign key holds one back; DELETE is faster than TRUNCATE on empty tables.
 TABLES = """attempt_try notification_attempt notification_attempt_archive incident_event incident destination
-    engine_instance session api_token setting heartbeat integration service escalation_target escalation_step
+    engine_instance session login_guess api_token setting heartbeat integration service escalation_target escalation_step
     escalation_policy override roster_change rotation schedule channel notification_rule contact_method
     app_user""".split()
 
@@ -52,7 +53,7 @@ def database_url(server_url: str, worker_name: str) -> Iterator[str]:
         conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         # Nothing here outlives the run, so no commit needs to wait for the disk.
         conn.execute(sql.SQL("alter database {} set synchronous_commit = off").format(sql.Identifier(name)))
-    url = psycopg.conninfo.make_conninfo(server_url, dbname=name)
+    url = urlsplit(server_url)._replace(path=f"/{name}").geturl()
     migrate(url)
     yield url
     with psycopg.connect(server_url, autocommit=True) as conn:

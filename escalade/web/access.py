@@ -77,9 +77,9 @@ def guard() -> None:
         return
     if need is None:
         raise Forbidden("This route does not say who may use it.")
-    if request.method not in SAFE_METHODS and bearer() is None:
-        check_origin()
     who = caller()
+    if who.kind == "session" and request.method not in SAFE_METHODS:
+        check_origin()
     if not who.may(need):
         raise Forbidden(f"This needs the role {need}; yours is {who.role}.")
 

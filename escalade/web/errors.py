@@ -42,6 +42,7 @@ def install(app: Flask) -> None:
     app.register_error_handler(errors.Refusal, refused)
     app.register_error_handler(psycopg.OperationalError, database_away)
     app.register_error_handler(PoolTimeout, database_away)
+    app.register_error_handler(psycopg.DataError, unstorable)
     app.register_error_handler(HTTPException, not_served)
     app.register_error_handler(Exception, broken)
 
@@ -71,6 +72,12 @@ def database_away(error: Exception) -> Response:
     if isinstance(error, psycopg.OperationalError):
         unavailable(error)
     return refused(errors.Unavailable("The database is away or busy: try again in a few seconds."))
+
+
+def unstorable(error: psycopg.DataError) -> Response:
+    """A value that the database cannot hold, such as a text with NUL in an address."""
+    log.warning("%s %s: %s", request.method, request.endpoint, str(error).strip() or type(error).__name__)
+    return answer(422, "Something in this request cannot be stored.")
 
 
 def not_served(error: HTTPException) -> Response:

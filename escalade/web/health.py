@@ -1,0 +1,58 @@
+"""Whether this process lives (/healthz) and whether it can do its work (/readyz). Neither waits for a busy pool."""
+
+import psycopg
+from flask import Blueprint, Flask, Response, jsonify
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from escalade import migrate
+from escalade.web.access import public
+from escalade.web.context import context
+
+blueprint = Blueprint("health", __name__)
+
+POOL_SECONDS = 0.5
+
+
+def install(app: Flask) -> None:
+    """Put it on the application."""
+    app.register_blueprint(blueprint)
+
+
+@blueprint.get("/healthz")
+@public
+def healthz() -> tuple[Response, int]:
+    """200 while the process serves and its engine's thread lives. Never asks the database: a restart mends none."""
+    return answer(None if context().health.alive() else "the engine's thread has ended")
+
+
+@blueprint.get("/readyz")
+@public
+def readyz() -> tuple[Response, int]:
+    """200 while pages can go out from here, else 503 with the reason."""
+    state = context().health
+    if state.draining:
+        return answer("this process is about to stop")
+    if not state.alive():
+        return answer("the engine's thread has ended")
+    if not state.ticking():
+        return answer(f"the engine has not ticked for {state.since_tick():.0f} s")
+    return answer(database_fault())
+
+
+def database_fault() -> str | None:
+    """Why the database cannot be used, or None."""
+    try:
+        with context().db.pool.connection(timeout=POOL_SECONDS) as conn:
+            missing = migrate.pending(conn)
+    except (PoolTimeout, PoolClosed):
+        return f"all connections are busy, or the database is away: none came free within {POOL_SECONDS} s"
+    except psycopg.Error as error:
+        return f"the database does not answer: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+    return f"the schema is too old, {', '.join(missing)} missing; run: python app.py migrate" if missing else None
+
+
+def answer(fault: str | None) -> tuple[Response, int]:
+    """The state, for machines and for people who look."""
+    if fault is None:
+        return jsonify(status="ok"), 200
+    return jsonify(error=fault, field=None), 503

@@ -1,0 +1,3 @@
+-- name: channel_by_name
+-- One channel.
+select id, name from channel where name = :name;
