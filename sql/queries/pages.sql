@@ -90,3 +90,7 @@ select s.name, p.name as policy, s.urgency, s.ack_timeout_seconds, s.auto_resolv
 from service s
 join escalation_policy p on p.id = s.policy_id
 order by s.name;
+
+-- name: take_start_token$
+-- The first-login link is used up: of two people who use it at once, one gets in.
+delete from setting where name = 'start_token' and value = to_jsonb(:token_hash::text) returning 1;

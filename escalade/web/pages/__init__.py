@@ -1,0 +1,23 @@
+"""The pages: server-rendered, live with htmx, and whole without JavaScript."""
+
+from typing import Any
+
+from flask import Flask, g
+
+from escalade import durations
+from escalade.web.pages import acknowledging, attempts, incidents, login, now, oncall, setup, words
+
+
+def install(app: Flask) -> None:
+    """Register every page."""
+    words.install(app)
+    app.jinja_env.filters["duration"] = durations.words
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.context_processor(reader)
+    for module in (now, incidents, attempts, oncall, setup, login, acknowledging):
+        app.register_blueprint(module.pages)
+
+
+def reader() -> dict[str, Any]:
+    """Who reads the page, where that has been looked up: an error page must not ask the database again."""
+    return {"me": g.get("caller")}

@@ -1,0 +1,181 @@
+"""What the live parts of the pages show. A page and its refresh draw from the same functions here."""
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from escalade import incidents, overview, timeline, users
+from escalade.db import Tx
+from escalade.incident import Incident
+from escalade.ladder import Target
+from escalade.nextup import Lookup
+from escalade.overview import AttemptView
+from escalade.web import access
+from escalade.web.context import context
+from escalade.web.pages import telling, words
+
+OPEN_SHOWN = 100
+QUEUE_SHOWN = 25
+LISTED = 100
+STATUSES = {
+    "PENDING": "Pending",
+    "IN_FLIGHT": "In flight",
+    "FAILED": "Failed",
+    "DELIVERED": "Delivered",
+    "CANCELLED": "Cancelled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Whether pages are going out, and when an engine last went round."""
+
+    stopped: bool
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open incident, when its next step is due, and whom that would page then."""
+
+    incident: Incident
+    next_at: datetime | None
+    next_who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The first of a list of attempts; `count` says how many there are, with a + where that is not known."""
+
+    shown: Sequence[AttemptView]
+    more: bool
+
+    @property
+    def count(self) -> str:
+        """For the heading."""
+        return f"{len(self.shown)}+" if self.more else str(len(self.shown))
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a timeline."""
+
+    id: int
+    at: datetime
+    text: str
+
+
+def now(tx: Tx) -> dict[str, Any]:
+    """The dashboard: delivery, open incidents, and the queue."""
+    seen = frame(tx)
+    counts = overview.incident_counts(tx)
+    opened = open_incidents(tx)
+    total, waiting = sum(counts.values()), counts["TRIGGERED"]
+    return seen | {
+        "title": f"({total}) Now · Escalade" if total else "Now · Escalade",
+        "spoken": f"{words.plural(total, 'incident')} open, {waiting} not acknowledged",
+        "open": opened,
+        "open_count": total,
+        "pending": queue(overview.pending(tx, QUEUE_SHOWN + 1)),
+        "in_flight": queue(overview.in_flight(tx, QUEUE_SHOWN + 1)),
+        "failed": queue(overview.failed(tx, QUEUE_SHOWN + 1)),
+        "services": tx.values("service_names"),
+        "targets": targets(tx),
+    }
+
+
+def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
+    """One incident with its timeline and attempts. Raises NotFound."""
+    seen = frame(tx)
+    found = incidents.find(tx, incident_id)
+    [item] = with_next(tx, [found])
+    attempts = [view for view in overview.of_incident(tx, incident_id) if not over(view)]
+    tries = defaultdict(list)
+    for row in tx.many(dict[str, Any], "tries_of_incident", incident_id=incident_id):
+        tries[row["attempt_id"]].append(row)
+    entries = reversed(timeline.of_incident(tx, incident_id))
+    return seen | {
+        "incident": found,
+        "next_at": item.next_at,
+        "next_who": item.next_who,
+        "policy_name": found.policy.get("name"),
+        "link": words.web_link(found.link),
+        "group": json.dumps(found.alert_group, indent=2, ensure_ascii=False) if found.alert_group else None,
+        "timeline": [Line(entry.id, entry.at, telling.sentence(entry)) for entry in entries],
+        "attempts": attempts,
+        "failed_ids": [view.id for view in attempts if view.status == "FAILED"],
+        "tries": tries,
+        "targets": targets(tx),
+    }
+
+
+def attempts(tx: Tx, status: str) -> dict[str, Any]:
+    """The attempts of one status."""
+    lists = {"PENDING": overview.pending, "FAILED": overview.failed}
+    if status in lists:
+        found = lists[status](tx, LISTED + 1)
+    else:
+        found = overview.listing(tx, [status], n=LISTED + 1)
+    return frame(tx) | {"status": status, "statuses": STATUSES, "attempts": queue(found, LISTED)}
+
+
+def frame(tx: Tx) -> dict[str, Any]:
+    """What every live part needs. The watermark is read first: a change that comes later is then seen next time."""
+    caller = access.caller()
+    watermark = mark(tx)
+    words.use_zone(users.find(tx, caller.user_id).timezone if caller.user_id is not None else "UTC")
+    return {
+        "watermark": watermark,
+        "now": tx.now,
+        "delivery": delivery(tx),
+        "zone_name": words.zone().key,
+        "may_act": caller.may("responder"),
+    }
+
+
+def mark(tx: Tx) -> str:
+    """The watermark of everything that is shown."""
+    return overview.watermark(tx) + ("-stopped" if delivery(tx).stopped else "")
+
+
+def delivery(tx: Tx) -> Delivery:
+    """Whether an engine runs: this process's own, or any that says so in the database."""
+    health = context().health
+    last = tx.value("newest_engine_tick")
+    own = health.engine_expected and health.alive() and health.ticking()
+    return Delivery(not own and (last is None or last < tx.now - overview.ENGINE_STALE), last)
+
+
+def open_incidents(tx: Tx) -> list[Open]:
+    """What is open, in the order it needs people."""
+    return with_next(tx, overview.open_incidents(tx, OPEN_SHOWN))
+
+
+def with_next(tx: Tx, found: Sequence[Incident]) -> list[Open]:
+    """Each incident with the time of its next step, and whom that would page."""
+    due = overview.escalates_at(tx, [incident.id for incident in found])
+    lookup = Lookup(tx)
+    return [
+        Open(
+            item, due.get(item.id), lookup.who(item, item.step + 1, max(due[item.id], tx.now)) if item.id in due else ""
+        )
+        for item in found
+    ]
+
+
+def queue(found: Sequence[AttemptView], limit: int = QUEUE_SHOWN) -> Queue:
+    """A list that was asked for one more than is shown."""
+    return Queue(found[:limit], len(found) > limit)
+
+
+def over(view: AttemptView) -> bool:
+    """A step that has been taken: the timeline tells it."""
+    return view.kind == "STEP" and view.status == "DELIVERED"
+
+
+def targets(tx: Tx) -> list[Target]:
+    """Whom an incident can be given to."""
+    return tx.many(Target, "pageable_targets")
