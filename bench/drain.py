@@ -18,8 +18,8 @@ ROWS = """
 insert into notification_attempt (incident_id, kind, event, status, lane, round, step, recipient, target, transport,
     destination, pace_seconds, due_at, first_due_at, tries, max_tries, replays, claim_seq, cancel_requested, recheck,
     idempotency_key, summary, channel_id)
-select %(incident)s, 'PAGE', 'triggered', 'PENDING', 'high', 1, 1, 'bench:' || n, 'bench', 'nothing', 'nothing:' || n %% 100,
-    0, clock_timestamp(), clock_timestamp(), 0, 8, 0, 0, false, false, gen_random_uuid()::text, '', %(channel)s
+select %(incident)s, 'PAGE', 'triggered', 'PENDING', 'high', 1, 1, 'bench:' || n, 'bench', 'nothing',
+    'nothing:' || n %% 100, 0, clock_timestamp(), clock_timestamp(), 0, 8, 0, 0, false, false, gen_random_uuid()::text, '', %(channel)s
 from generate_series(1, %(rows)s) n
 """
 

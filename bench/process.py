@@ -25,7 +25,8 @@ users:
     contact_methods: [{{name: hook, kind: webhook, address: "{url}/alice"}}]
 schedules:
   - name: primary
-    rotations: [{{name: weekly, participants: [alice@example.com], unit: week, start_date: 2026-01-05, handoff_time: "09:00"}}]
+    rotations:
+      - {{name: weekly, participants: [alice@example.com], unit: week, start_date: 2026-01-05, handoff_time: "09:00"}}
 policies: [{{name: default, steps: [{{targets: ["schedule:primary"], wait: 1h}}]}}]
 services:
   - {{name: api, policy: default, urgency: high, integrations: [{{name: bench, kind: generic, key: {key}}}]}}
@@ -74,23 +75,38 @@ def phone() -> Iterator[Receiver]:
         yield found
 
 
-@contextmanager
-def app(url: str) -> Iterator[App]:
-    """The process, from its start until it has ended in good order."""
+def start(url: str) -> App:
+    """Start the process and wait until it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     started = time.perf_counter()
     running = subprocess.Popen(
-        [sys.executable, "app.py", "serve"], cwd=ROOT, env=environment(url, port), stdout=subprocess.DEVNULL
+        [sys.executable, "app.py", "serve"],
+        cwd=ROOT,
+        env=environment(url, port),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     base = f"http://127.0.0.1:{port}"
+    wait_ready(running, f"{base}/readyz")
+    return App(running, base, time.perf_counter() - started)
+
+
+def stop(running: App) -> None:
+    """End the process in good order."""
+    running.process.send_signal(signal.SIGTERM)
+    running.process.wait(30)
+
+
+@contextmanager
+def app(url: str) -> Iterator[App]:
+    """The process, from its start until it has ended in good order."""
+    running = start(url)
     try:
-        wait_ready(running, f"{base}/readyz")
-        yield App(running, base, time.perf_counter() - started)
+        yield running
     finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(30)
+        stop(running)
 
 
 def wait_ready(running: subprocess.Popen[bytes], url: str) -> None:
