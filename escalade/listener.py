@@ -41,29 +41,28 @@ class Listener:
         while not self.stopping.is_set():
             try:
                 with connect(self.url, statement_ms=0) as conn:
-                    proved = self._listen(conn)
+                    self._listen(conn)
             except psycopg.Error as error:
-                proved = False
                 log.warning("the doorbell's connection is lost: %s", str(error).strip() or type(error).__name__)
+            proved = self.health.listening
             self._up(False)
             # Behind a transaction pooler it never works: ask again now and then, not all the time.
             wait = 1.0 if proved else min(wait * 2, 60.0)
             self.stopping.wait(wait * random.uniform(0.8, 1.2))
 
-    def _listen(self, conn: psycopg.Connection[Any]) -> bool:
-        """Ring for every notification until told to stop; whether it was proved to work."""
+    def _listen(self, conn: psycopg.Connection[Any]) -> None:
+        """Ring for every notification until told to stop; at once over where none comes through."""
         tx = Tx(conn)
         tx.run("listen_for_others")
         tx.run("notify_engines")
         if not any(True for _ in conn.notifies(timeout=PROOF_SECONDS, stop_after=1)):
-            return False
+            return
         self._up(True)
         # What was rung while nobody listened is found by looking once.
         self.doorbell.ring()
         while not self.stopping.is_set():
             for _ in conn.notifies(timeout=SLICE_SECONDS):
                 self.doorbell.ring()
-        return True
 
     def _up(self, working: bool) -> None:
         self.health.listening = working
