@@ -1,0 +1,1 @@
+"""Several connections at once: stepped by hand, and hammered at random."""
