@@ -81,6 +81,8 @@ class Engine:
                     wait = 0.2
                     self._serve(session)
                 finally:
+                    # Nobody here takes work now: whoever opens an incident tells the other instances.
+                    self.doorbell.idle = False
                     session.close()
             except psycopg.Error as error:
                 log.warning("the database is away: %s", str(error).strip() or type(error).__name__)
@@ -217,7 +219,7 @@ class Engine:
         self.health.ticked = time.monotonic()
         self.health.poll = self.poll()
         self.health.in_flight = len(self.dispatch.jobs)
-        self.doorbell.idle = len(self.dispatch.jobs) < self.senders.count
+        self.doorbell.idle = not self.stopping.is_set() and len(self.dispatch.jobs) < self.senders.count
         metrics.last_tick.set_to_current_time()
 
     def poll(self) -> float:

@@ -22,9 +22,10 @@ class Arrived:
 
 @dataclass
 class Receiver:
-    """What has arrived, and how to answer: `answer(arrived)` gives the status."""
+    """What has arrived, and how to answer: `answer(arrived)` gives the status, and `headers` go with every answer."""
 
     url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
     arrived: list[Arrived] = field(default_factory=list)
     answer: Callable[[Arrived], int] = lambda arrived: 200
 
@@ -52,8 +53,8 @@ def wait_for(condition: Callable[[], Any], seconds: float = 10.0, what: str = "c
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
-    """A running receiver."""
+def receiver(port: int = 0) -> Iterator[Receiver]:
+    """A running receiver, on a free port unless one is given."""
     found = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -65,6 +66,8 @@ def receiver() -> Iterator[Receiver]:
             arrived = Arrived(self.path, headers, json.loads(raw or b"{}"), time.monotonic())
             found.arrived.append(arrived)
             self.send_response(found.answer(arrived))
+            for name, value in found.headers.items():
+                self.send_header(name, value)
             self.send_header("content-length", "0")
             self.end_headers()
 
@@ -72,10 +75,11 @@ def receiver() -> Iterator[Receiver]:
             pass
 
     class Server(ThreadingHTTPServer):
+        allow_reuse_address = True
         daemon_threads = True
         request_queue_size = 256
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     found.url = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
