@@ -7,7 +7,3 @@ on conflict (owner) do update set last_tick_at = excluded.last_tick_at;
 -- name: engine_stopped!
 -- This engine ends in good order; engines that ended otherwise are forgotten after a day.
 delete from engine_instance where owner = :owner or last_tick_at < :now::timestamptz - interval '1 day';
-
--- name: last_engine_tick$
--- When any engine on this database last went round.
-select max(last_tick_at) from engine_instance;
