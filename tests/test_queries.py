@@ -28,11 +28,10 @@ STATEMENT = re.compile(
 
 
 def numbered(query: str) -> str:
-    """The query with $1, $2 for its named parameters, as PREPARE wants it."""
-    names = list(dict.fromkeys(re.findall(r"%\((\w+)\)s", query)))
-    for number, name in enumerate(names, 1):
-        query = query.replace(f"%({name})s", f"${number}")
-    return query.replace("%%", "%")
+    """The query with $1, $2 for its named parameters, as PREPARE wants it: a number for each place, because a value
+    that is given its type by psycopg may stand where Postgres would infer two."""
+    parts = re.split(r"%\(\w+\)s", query.replace("%%", "%"))
+    return parts[0] + "".join(f"${number}{part}" for number, part in enumerate(parts[1:], 1))
 
 
 def strings(source: Path) -> list[tuple[int, str]]:
