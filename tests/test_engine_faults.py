@@ -1,0 +1,358 @@
+"""Receivers that are down, slow, wrong or too busy: who still gets what, how often, and what is to be seen of it."""
+
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import pytest
+from aiosmtpd.controller import Controller
+
+from escalade import attempts, incidents, opening
+from escalade.db import Database, Doorbell, Limits
+from escalade.dispatch import Settings
+from escalade.errors import Conflict
+from escalade.inbound.base import Event
+from escalade.opening import Source
+from escalade.transports import TRANSPORTS
+from tests import factories
+from tests.acting import ALICE, claim, do, entries, rows, state
+from tests.clock import MovedClock
+from tests.engines import NETWORK, running_engine
+from tests.receiver import Arrived, Receiver, receiver, wait_for
+
+QUICK = Settings(lease=9, deadline=3, poll=0.2)
+
+
+@pytest.fixture
+def phone() -> Iterator[Receiver]:
+    """Where everybody's webhooks lead."""
+    with receiver() as found:
+        yield found
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def page(database: Database, incident_id: int, number: int = 0) -> dict[str, object]:
+    """One page of an incident, as it is now."""
+    return rows(database, incident_id)[number]
+
+
+def wait_for_page(database: Database, incident_id: int, number: int = 0, **values: object) -> None:
+    """Wait until this page has these values."""
+    wait_for(lambda: values.items() <= page(database, incident_id, number).items(), what=str(values))
+
+
+def tries(database: Database, incident_id: int) -> list[tuple[int, str]]:
+    """Number and outcome of every try for an incident, in order."""
+    return factories.run(
+        database,
+        """select t.try, t.outcome from attempt_try t join notification_attempt a on a.id = t.attempt_id
+        where a.incident_id = %s order by t.started_at""",
+        incident_id,
+    )
+
+
+def test_k057_a_page_that_could_not_connect_arrives_once_the_receiver_is_up(
+    database: Database, clock: MovedClock
+) -> None:
+    port = free_port()
+    incident = factories.open_incident(database, factories.ladder(database, f"http://127.0.0.1:{port}"))
+    with running_engine(database.url, database.doorbell):
+        wait_for_page(database, incident.id, status="PENDING", tries=1)
+        with receiver(port) as phone:
+            clock.pass_(seconds=6)
+            database.doorbell.ring()
+            phone.wait(1, "/alice")
+            wait_for_page(database, incident.id, status="DELIVERED", tries=2)
+    assert tries(database, incident.id) == [(1, "retry"), (2, "delivered")]
+
+
+def test_k055_tries_are_bounded_their_waits_grow_and_the_end_is_seen(clean_url: str, clock: MovedClock) -> None:
+    with closing(Database(clean_url, limits=Limits(max_tries=4))) as database:
+        incident = factories.open_incident(database, factories.ladder(database, f"http://127.0.0.1:{free_port()}"))
+        waits = []
+        with running_engine(database.url, database.doorbell):
+            for number in (1, 2, 3):
+                wait_for_page(database, incident.id, status="PENDING", tries=number)
+                waits.append((page(database, incident.id)["due_at"] - factories.now(database)).total_seconds())
+                clock.pass_(seconds=waits[-1] + 0.1)
+                database.doorbell.ring()
+            wait_for_page(database, incident.id, status="FAILED", tries=4)
+            wait_for(lambda: state(database, incident.id).step == 2, what="next step at once")
+        assert waits[0] <= 5 < waits[2] <= 20
+        assert tries(database, incident.id)[:4] == [(1, "retry"), (2, "retry"), (3, "retry"), (4, "failed")]
+        assert "refused" in str(page(database, incident.id)["last_error"])
+        assert len(entries(database, incident.id, "failed")) == 1
+        assert entries(database, incident.id, "step_hurried") == [{}]
+
+
+def test_k056_those_who_were_told_hear_nothing_of_the_retry(
+    database: Database, phone: Receiver, clock: MovedClock
+) -> None:
+    alice, bob = factories.user(database, "alice"), factories.user(database, "bob")
+    for person, name in ((alice, "alice"), (bob, "bob")):
+        factories.contact(database, person, f"{phone.url}/{name}")
+    policy = factories.policy(database, (3600, [("user", alice), ("user", bob)]))
+    phone.answer = lambda arrived: 503 if arrived.path == "/bob" and len(phone.to("/bob")) == 1 else 200
+    incident = factories.open_incident(database, factories.service(database, policy))
+    with running_engine(database.url, database.doorbell):
+        wait_for_page(database, incident.id, 1, status="PENDING", tries=1)
+        clock.pass_(seconds=6)
+        database.doorbell.ring()
+        wait_for_page(database, incident.id, 1, status="DELIVERED")
+    assert Counter(item.path for item in phone.arrived) == {"/alice": 1, "/bob": 2}
+    first, second = phone.to("/bob")
+    assert first.headers["idempotency-key"] == second.headers["idempotency-key"]
+
+
+def test_k059_k062_a_permanent_refusal_fails_at_once_and_delays_nobody(database: Database, phone: Receiver) -> None:
+    alice, bob = factories.user(database, "alice"), factories.user(database, "bob")
+    for person, name in ((alice, "alice"), (bob, "bob")):
+        factories.contact(database, person, f"{phone.url}/{name}")
+    policy = factories.policy(database, (3600, [("user", alice), ("user", bob)]))
+    phone.answer = lambda arrived: 404 if arrived.path == "/alice" else 200
+    incident = factories.open_incident(database, factories.service(database, policy))
+    with running_engine(database.url):
+        wait_for_page(database, incident.id, 0, status="FAILED", tries=1)
+        wait_for_page(database, incident.id, 1, status="DELIVERED", tries=1)
+    assert "404" in str(page(database, incident.id)["last_error"])
+    assert state(database, incident.id).step == 1, "Bob was told, so the ladder waits for him"
+
+
+def test_k059_a_transport_that_is_not_set_up_stops_no_other(database: Database, phone: Receiver) -> None:
+    alice = factories.user(database)
+    factories.contact(database, alice, "alice@example.com", "email")
+    factories.contact(database, alice, f"{phone.url}/alice")
+    incident = factories.open_incident(
+        database, factories.service(database, factories.policy(database, (3600, [("user", alice)])))
+    )
+    with running_engine(database.url):
+        phone.wait(1, "/alice")
+        wait_for(lambda: {row["status"] for row in rows(database, incident.id)} == {"DELIVERED", "FAILED"})
+    [mail] = [row for row in rows(database, incident.id) if row["transport"] == "email"]
+    assert "SMTP_URL is not set" in mail["last_error"]
+
+
+def test_k104_a_transport_that_raises_stops_no_other(
+    database: Database, phone: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("CRITICAL", "escalade.senders")
+
+    def broken(*args: object) -> None:
+        raise ZeroDivisionError
+
+    transports = {**TRANSPORTS, "log": replace(TRANSPORTS["log"], send=broken)}
+    alice = factories.user(database)
+    factories.contact(database, alice, "", "log")
+    factories.contact(database, alice, f"{phone.url}/alice")
+    incident = factories.open_incident(
+        database, factories.service(database, factories.policy(database, (3600, [("user", alice)])))
+    )
+    with running_engine(database.url, transports=transports):
+        phone.wait(1, "/alice")
+        wait_for(
+            lambda: (
+                {(row["transport"], row["status"]) for row in rows(database, incident.id)}
+                == {("webhook", "DELIVERED"), ("log", "PENDING")}
+            )
+        )
+
+
+class Refusing:
+    """A mail server's handler that knows nobody."""
+
+    async def handle_RCPT(self, *args: object) -> str:
+        return "550 5.1.1 no such mailbox here"
+
+
+class LoopbackController(Controller):
+    """A controller that notes which free port it was given."""
+
+    def _trigger_server(self) -> None:
+        self.port = self.server.sockets[0].getsockname()[1]
+        super()._trigger_server()
+
+
+def test_k065_a_mail_refused_for_good_fails_with_the_servers_answer_and_the_ladder_goes_on(
+    database: Database, phone: Receiver
+) -> None:
+    alice, bob = factories.user(database, "alice"), factories.user(database, "bob")
+    factories.contact(database, alice, "alice@example.com", "email")
+    factories.contact(database, bob, f"{phone.url}/bob")
+    policy = factories.policy(database, (3600, [("user", alice)]), (3600, [("user", bob)]))
+    incident = factories.open_incident(database, factories.service(database, policy))
+    server = LoopbackController(Refusing(), hostname="127.0.0.1", port=0)
+    server.start()
+    try:
+        network = replace(NETWORK, smtp_url=f"smtp://127.0.0.1:{server.port}", mail_from="pager@example.com")
+        with running_engine(database.url, network=network):
+            phone.wait(1, "/bob")
+    finally:
+        server.stop()
+    failed = page(database, incident.id)
+    assert (failed["status"], failed["tries"]) == ("FAILED", 1)
+    assert "550 5.1.1 no such mailbox here" in str(failed["last_error"])
+
+
+def test_k054_a_429_is_obeyed_uses_no_try_and_holds_that_host_alone(
+    database: Database, phone: Receiver, clock: MovedClock
+) -> None:
+    service = factories.ladder(database, phone.url)
+    phone.answer, phone.headers = (lambda arrived: 429), {"retry-after": "120"}
+    with running_engine(database.url, database.doorbell), receiver() as other:
+        incident = factories.open_incident(database, service)
+        wait_for_page(database, incident.id, status="PENDING", claim_seq=1)
+        assert page(database, incident.id)["tries"] == 0
+        assert tries(database, incident.id) == [(1, "retry")]
+        held = factories.open_incident(database, service, "another, for the same host")
+        ops = factories.channel(database, f"{other.url}/ops")
+        policy = factories.policy(database, (3600, [("channel", ops)]), name="ops")
+        factories.open_incident(database, factories.service(database, policy, "web"))
+        other.wait(1, "/ops")
+        clock.pass_(seconds=110)
+        database.doorbell.ring()
+        wait_for(lambda: not database.doorbell.event.is_set())
+        assert len(phone.arrived) == 1
+        phone.answer, phone.headers = (lambda arrived: 200), {}
+        clock.pass_(seconds=11)
+        database.doorbell.ring()
+        wait_for_page(database, incident.id, status="DELIVERED", tries=1)
+        wait_for_page(database, held.id, status="DELIVERED")
+
+
+def test_k055_a_hung_receiver_delays_no_other(database: Database, phone: Receiver) -> None:
+    hung = factories.channel(database, f"{phone.url}/hung")
+    go = threading.Event()
+    phone.answer = lambda arrived: 200 if go.wait(2.5) else 500
+    with receiver() as other, running_engine(database.url, database.doorbell, senders=4):
+        sound = factories.channel(database, f"{other.url}/ops", name="sound")
+        for name, channel in (("a", hung), ("b", sound)):
+            factories.service(database, factories.policy(database, (3600, [("channel", channel)]), name=name), name)
+        ids = dict(factories.run(database, "select name, id from service"))
+        for number in range(5):
+            factories.open_incident(database, ids["a"], f"k{number}")
+        phone.wait(2)
+        before = time.monotonic()
+        factories.open_incident(database, ids["b"])
+        [arrived] = other.wait(1)
+        assert arrived.at - before < 2
+        assert len(phone.arrived) == 2, "one host takes no more than its share of the senders"
+        go.set()
+
+
+def test_k060_k061_several_engines_and_a_receiver_that_comes_back_each_page_arrives_once(
+    database: Database, phone: Receiver, clock: MovedClock
+) -> None:
+    service = factories.ladder(database, phone.url)
+    taken: list[Arrived] = []
+    up = threading.Event()
+
+    def answer(arrived: Arrived) -> int:
+        if up.is_set():
+            taken.append(arrived)
+        return 200 if up.is_set() else 503
+
+    phone.answer = answer
+    opened = [factories.open_incident(database, service, f"k{number}").id for number in range(20)]
+    bells = [Doorbell() for _ in range(3)]
+    with ExitStack() as stack:
+        for bell in bells:
+            stack.enter_context(running_engine(database.url, bell, settings=QUICK))
+        wait_for(lambda: len(phone.arrived) >= 3)
+        up.set()
+        wait_for(lambda: _rung(clock, bells) and _all_delivered(database), 20, "all delivered")
+    assert Counter(item.body["incidents"][0]["id"] for item in taken) == Counter(opened)
+    assert len({item.headers["idempotency-key"] for item in taken}) == 20
+
+
+def _rung(clock: MovedClock, bells: list[Doorbell]) -> bool:
+    """Let the waits of the retries pass, a little at a time so that no lease of a send under way ends."""
+    time.sleep(0.05)
+    clock.pass_(seconds=1)
+    for bell in bells:
+        bell.ring()
+    return True
+
+
+def _all_delivered(database: Database) -> bool:
+    return factories.run(
+        database, "select count(*) from notification_attempt where kind = 'PAGE' and status <> 'DELIVERED'"
+    ) == [(0,)]
+
+
+def test_k061_every_due_page_is_claimed_by_one_of_several_engines(database: Database, phone: Receiver) -> None:
+    service = factories.ladder(database, phone.url)
+    for number in range(60):
+        factories.open_incident(database, service, f"k{number}")
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(running_engine(database.url, Doorbell(), settings=QUICK))
+        wait_for(lambda: _all_delivered(database))
+    assert len(phone.arrived) == 60
+    claims = factories.run(database, "select distinct claim_seq, tries from notification_attempt where kind = 'PAGE'")
+    assert claims == [(1, 1)]
+
+
+def test_k102_several_reapers_return_each_lost_page_once(database: Database, clock: MovedClock) -> None:
+    service = factories.ladder(database, "http://127.0.0.1:1")
+    for number in range(20):
+        factories.open_incident(database, service, f"k{number}")
+    assert len(claim(database)) == 20
+    clock.pass_(seconds=21)
+    with ThreadPoolExecutor(6) as threads:
+        reaped = list(threads.map(lambda _: do(database, attempts.reap), range(6)))
+    assert sum(reaped) == 20
+    states = "select distinct status, tries from notification_attempt where kind = 'PAGE'"
+    assert factories.run(database, states) == [("PENDING", 1)]
+    assert factories.run(database, "select count(*), min(outcome) from attempt_try") == [(20, "unknown")]
+    assert {row.tries for row in claim(database)} == {2}
+
+
+def test_k099_ingest_acknowledge_and_engines_on_one_incident_meet_no_deadlock(
+    database: Database, phone: Receiver
+) -> None:
+    service = factories.ladder(database, phone.url, wait=1, repeat=50)
+    source = Source(service, "api", None, "integration:api/prom")
+    before = deadlocks(database)
+    end = time.monotonic() + 3
+    with ExitStack() as stack:
+        for _ in range(2):
+            stack.enter_context(running_engine(database.url, Doorbell(), settings=QUICK))
+        with ThreadPoolExecutor(6) as threads:
+            done = [threads.submit(_worry, database, source, number, end) for number in range(6)]
+            counts = [item.result() for item in done]
+    assert all(count > 20 for count in counts)
+    assert deadlocks(database) == before
+    assert factories.run(database, "select count(*) from incident where status <> 'RESOLVED'")[0][0] <= 1
+
+
+def _worry(database: Database, source: Source, number: int, end: float) -> int:
+    """Open, acknowledge, take back, escalate and resolve the same key until the end; how often."""
+    acts = [incidents.acknowledge, incidents.unacknowledge, incidents.escalate, incidents.resolve]
+    count = 0
+    while time.monotonic() < end:
+        done = do(database, opening.accept, source, Event("trigger", "Disk full", dedup_key="disk"))
+        assert done.id is not None
+        if number % 2:
+            try:
+                do(database, acts[count % 4 if number > 1 else 0], done.id, ALICE)
+            except Conflict:
+                pass
+        count += 1
+    return count
+
+
+def deadlocks(database: Database) -> int:
+    """How many deadlocks the server has broken in this database."""
+    query = "select pg_stat_force_next_flush(), deadlocks from pg_stat_database where datname = current_database()"
+    return int(factories.run(database, query)[0][1])
