@@ -49,13 +49,13 @@ returning id;
 -- Makes a heartbeat what the file says. One that goes on after a pause gets a whole interval; a new interval counts
 -- from the last beat; one that is late already (or not armed) has no late_at, and stays so until it beats.
 update heartbeat
-set name = :name, interval_seconds = :interval, grace_seconds = :grace, key_hash = :key_hash,
-    key_prefix = :key_prefix, paused = :paused,
+set name = :name, interval_seconds = :interval::integer, grace_seconds = :grace::integer,
+    key_hash = :key_hash, key_prefix = :key_prefix, paused = :paused,
     late_at = case
         when :paused::text is not null or last_beat_at is null then null
-        when paused is not null then :now::timestamptz + make_interval(secs => :interval::float8 + :grace::float8)
-        when late_at is null or (interval_seconds, grace_seconds) = (:interval, :grace) then late_at
-        else last_beat_at + make_interval(secs => :interval::float8 + :grace::float8) end
+        when paused is not null then :now::timestamptz + make_interval(secs => :interval::integer + :grace::integer)
+        when late_at is null or (interval_seconds, grace_seconds) = (:interval::integer, :grace::integer) then late_at
+        else last_beat_at + make_interval(secs => :interval::integer + :grace::integer) end
 where id = :id and service_id = :service_id;
 
 -- name: transfer_delete_heartbeat!
