@@ -32,7 +32,13 @@ def test_it_needs_a_login(screens: Screens) -> None:
 
 def test_a_quiet_dashboard_says_so(screens: Screens) -> None:
     text = screens.client().get("/").text
-    for words in ("All quiet", "Nothing is waiting.", "Nothing is under way.", "Nothing has failed."):
+    for words in (
+        "Not live without JavaScript",
+        "All quiet",
+        "Nothing is waiting.",
+        "Nothing is under way.",
+        "Nothing has failed.",
+    ):
         assert words in text
 
 

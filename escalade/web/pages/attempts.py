@@ -1,11 +1,11 @@
 """The queue as a list, and sending again what failed."""
 
-from collections.abc import Sequence
+import re
 
 from flask import Blueprint, Response, render_template, request
 
-from escalade import attempts
-from escalade.errors import Conflict, Invalid, NotFound
+from escalade import attempts, replays
+from escalade.errors import Invalid
 from escalade.web.access import caller, needs
 from escalade.web.context import context
 from escalade.web.pages import answering, regions, telling
@@ -49,21 +49,13 @@ def replay(attempt_id: int) -> Response:
 @needs("responder")
 def replay_shown() -> Response:
     """Send the failed pages that the form lists again, one transaction an incident. Raises Invalid."""
-    try:
-        ids = [int(text) for text in request.form.get("ids", "").split(",")]
-    except ValueError:
-        raise Invalid("The list of attempts cannot be read.", "ids") from None
-    with context().db.read() as tx:
-        found = attempts.failed_by_incident(tx, ids=ids)
-    sent = sum(replay_of(incident_id, chosen) for incident_id, chosen in found.items())
-    skipped = sum(len(chosen) for chosen in found.values()) - sent
-    return answering.done(telling.replayed(sent, skipped), request.form.get("incident", type=int))
+    ids = listed_ids(request.form.get("ids", ""))
+    sent = replays.replay_failed(context().db.begin, caller().actor, ids=ids)
+    return answering.done(telling.replayed(sent.replayed, sent.skipped), request.form.get("incident", type=int))
 
 
-def replay_of(incident_id: int, ids: Sequence[int]) -> int:
-    """Send the failed pages of one incident again; how many were. None where nobody needs them any more."""
-    try:
-        with context().db.begin() as tx:
-            return len(attempts.replay(tx, incident_id, ids, caller().actor))
-    except (Conflict, NotFound):
-        return 0
+def listed_ids(text: str) -> list[int]:
+    """The ids of a list such as 1,2,3. Raises Invalid."""
+    if re.fullmatch(r"[0-9]{1,18}(,[0-9]{1,18})*", text) is None:
+        raise Invalid("The list of attempts cannot be read.", "ids")
+    return [int(part) for part in text.split(",")]

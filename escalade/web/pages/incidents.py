@@ -4,17 +4,14 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, render_template, request
 
-from escalade import clean, durations, incidents
+from escalade import clean, durations, incidents, targets
 from escalade.db import Tx
 from escalade.incidents import Answer
 from escalade.web.access import caller, needs
 from escalade.web.context import context
 from escalade.web.pages import answering, regions, telling
-from escalade.web.pages.targets import target_named
 
 pages = Blueprint("incident_pages", __name__, url_prefix="/incidents/<int:incident_id>")
-
-NOTE_LIMIT = 10_000
 
 
 @pages.get("")
@@ -97,7 +94,7 @@ def reassign(incident_id: int) -> Response:
     return act(
         incident_id,
         "reassigned",
-        lambda tx, actor: incidents.reassign(tx, incident_id, target_named(tx, label), actor),
+        lambda tx, actor: incidents.reassign(tx, incident_id, targets.resolve(tx, label), actor),
     )
 
 
@@ -105,5 +102,5 @@ def reassign(incident_id: int) -> Response:
 @needs("responder")
 def note(incident_id: int) -> Response:
     """A line for the timeline."""
-    text, _ = clean.text(request.form.get("text", ""), NOTE_LIMIT)
+    text, _ = clean.details_text(request.form.get("text", ""))
     return act(incident_id, telling.NOTED, lambda tx, actor: incidents.note(tx, incident_id, text, actor))

@@ -2,7 +2,7 @@
 
 from flask import Blueprint, Response, render_template, request
 
-from escalade import clean, opening
+from escalade import clean, opening, targets
 from escalade.db import Tx
 from escalade.errors import Invalid
 from escalade.inbound.base import Event
@@ -10,7 +10,6 @@ from escalade.incident import Incident
 from escalade.web.access import caller, needs
 from escalade.web.context import context
 from escalade.web.pages import answering, regions
-from escalade.web.pages.targets import target_named
 
 pages = Blueprint("now", __name__)
 
@@ -55,4 +54,4 @@ def trigger(tx: Tx, label: str, event: Event, actor: str) -> Incident:
     kind, _, name = label.partition(":")
     if kind == "service":
         return opening.trigger(tx, opening.service(tx, name, actor), event)[0]
-    return opening.trigger_target(tx, target_named(tx, label), event, actor)
+    return opening.trigger_target(tx, targets.resolve(tx, label, "for"), event, actor)
