@@ -1,7 +1,6 @@
 """What happens before the first request is served: the first admin, demo data, and the lines that say how to begin."""
 
 import secrets
-from collections.abc import Callable
 
 from escalade import demo, settings, tokens, users
 from escalade.config import Config
@@ -17,9 +16,11 @@ def prepare(db: Database, config: Config, *, with_demo: bool) -> list[str]:
     with db.begin() as tx:
         if not users.anybody_with_password(tx):
             lines += first_login(tx, config, generate=with_demo)
+        elif with_demo:
+            lines.append("Log in as before; a new password: python app.py user create E-MAIL --role admin")
     if with_demo:
         with db.begin() as tx:
-            lines += demo.load(tx)
+            lines += demo.load(tx, config.base_url)
     return lines
 
 
@@ -48,7 +49,7 @@ def create_admin(tx: Tx, email: str, password: str) -> None:
     users.set_password(tx, person.id, password)
 
 
-def announce(lines: list[str], write: Callable[[str], None] = print) -> None:
+def announce(lines: list[str]) -> None:
     """Print how to begin."""
     for line in lines:
-        write(line)
+        print(line, flush=True)
