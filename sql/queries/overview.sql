@@ -15,7 +15,7 @@ limit :n;
 
 -- name: attempts_by_status
 -- Attempts of all incidents in the order they are due, without the archive. An arm per partial index: a filter on
--- the status alone would read the whole table.
+-- the status alone would read the whole table, and so would a plain join with the view.
 with wanted as (
     (select id, due_at from notification_attempt
         where status = 'PENDING' and kind <> 'STEP' and 'PENDING' = any(:statuses::text[])
@@ -43,23 +43,25 @@ with wanted as (
     union all
     (select id, due_at from notification_attempt
         where status in ('DELIVERED', 'CANCELLED') and status = any(:statuses::text[])
+            and array['DELIVERED', 'CANCELLED'] && :statuses::text[]
             and (:transport::text is null or transport = :transport)
             and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
         order by due_at, id limit :n)
     order by due_at, id
     limit :n
 )
-select o.*
-from wanted w
-join attempt_overview o on o.id = w.id and not o.archived
-order by o.due_at, o.id;
+select *
+from attempt_overview
+where id = any(array(select id from wanted)) and not archived
+order by due_at, id;
 
 -- name: latest_failed
 -- What failed for good, the latest first.
-select o.*
-from (select id from notification_attempt where status = 'FAILED' order by finished_at desc, id desc limit :n) w
-join attempt_overview o on o.id = w.id and not o.archived
-order by o.finished_at desc, o.id desc;
+select *
+from attempt_overview
+where not archived and id = any(array(
+    select id from notification_attempt where status = 'FAILED' order by finished_at desc, id desc limit :n))
+order by finished_at desc, id desc;
 
 -- name: tries_of
 -- Every try of an attempt that has ended, in order.
@@ -93,15 +95,11 @@ select
     (select count(*) from notification_attempt where status = 'FAILED') as failed;
 
 -- name: watermark$
--- One text that changes with whatever the dashboard shows. Ids are given out before they are committed, so the
--- number of recent events counts too: a late one lies below the highest. Alerts that repeat write no event but
--- count, a claim writes none but is in flight, and a destination that recovers has no row.
-with top as (
-    select coalesce(max(id), 0) as id from incident_event
-)
+-- One text that changes with whatever the dashboard shows. Ids are given out before they are committed, so the sum
+-- of the last events' ids is taken: one that comes late lies below the highest. Alerts that repeat write no event
+-- but count, a claim writes none but is in flight, and a destination that recovers has no row.
 select concat_ws(' ',
-    (select id from top),
-    (select count(*) from incident_event where id > (select id - 1000 from top)),
+    (select sum(id) from (select id from incident_event order by id desc limit 1000) recent),
     (select concat_ws(',', count(*), sum(count), max(last_alert_at)) from incident where status <> 'RESOLVED'),
     (select max(id) from notification_attempt),
     (select concat_ws(',', count(*), sum(id), sum(claim_seq)) from notification_attempt where status = 'IN_FLIGHT'),
