@@ -185,18 +185,19 @@ where t.id = h.id
 returning t.id;
 
 -- name: whats_due^
--- The idle poll: what is due now, and when the next of each kind comes. One index probe each.
+-- The idle poll: what is due now, and when the next of each kind comes. One index probe each: min() reads one end of
+-- its index, where exists() would have the planner believe that any scan soon meets a row.
 select
-    exists (select from notification_attempt
-        where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and due_at <= :now) as high,
-    exists (select from notification_attempt
-        where status = 'PENDING' and kind <> 'STEP' and lane = 'low' and due_at <= :now) as low,
-    exists (select from notification_attempt
-        where status = 'PENDING' and kind = 'STEP' and due_at <= :now) as step,
-    exists (select from notification_attempt where status = 'IN_FLIGHT' and lease_until < :now) as lease,
-    exists (select from notification_attempt where recheck) as recheck,
-    exists (select from incident where wake_at is not null and wake_at <= :now) as wake,
-    exists (select from heartbeat where late_at is not null and late_at <= :now) as beat,
+    coalesce((select min(due_at) from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'high') <= :now, false) as high,
+    coalesce((select min(due_at) from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'low') <= :now, false) as low,
+    coalesce((select min(due_at) from notification_attempt
+        where status = 'PENDING' and kind = 'STEP') <= :now, false) as step,
+    coalesce((select min(lease_until) from notification_attempt where status = 'IN_FLIGHT') < :now, false) as lease,
+    (select min(incident_id) from notification_attempt where recheck) is not null as recheck,
+    coalesce((select min(wake_at) from incident where wake_at is not null) <= :now, false) as wake,
+    coalesce((select min(late_at) from heartbeat where late_at is not null) <= :now, false) as beat,
     least(
         (select min(due_at) from notification_attempt
             where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and due_at > :now),
