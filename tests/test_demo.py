@@ -178,7 +178,7 @@ def test_what_real_objects_use_stays_until_they_do_not(database: Database) -> No
     assert "demo-shop" not in names(database) and "demo-ops" not in names(database)
     apply(database, REAL % "user:carol@example.com")
     # The open incident climbs the policy as it was.
-    assert "schedule demo-primary: incident" in "\n".join(remove(database).kept)
+    assert "schedule demo-primary: open incident" in "\n".join(remove(database).kept)
     with database.begin() as tx:
         incidents.resolve(tx, opened, "somebody")
     assert remove(database).kept == []

@@ -18,7 +18,7 @@ OWNER = "demo"
 LEASE = 20.0
 SEND = timedelta(milliseconds=200)
 TRIES = 8
-NO_ANSWER = "The look-up of the name in https://pager.demo.invalid failed: Name or service not known."
+NO_ANSWER = "The look-up of the name in https://pager.demo.invalid/... failed: Name or service not known."
 
 _CERTIFICATE = Event(
     "trigger",

@@ -29,8 +29,8 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """That one thing uses another; `by_noun` is policy, service, schedule, integration, heartbeat, incident or
-    setting."""
+    """That one thing uses another; `by_noun` is policy, service, schedule, integration, heartbeat, setting or
+    open incident."""
 
     by_noun: str
     by_id: int

@@ -52,7 +52,7 @@ select 'integration', n.id, n.name, 'service', n.service_id from integration n w
 union all
 select 'heartbeat', b.id, b.name, 'service', b.service_id from heartbeat b
 union all
-select 'incident', i.id, i.id::text, t.target ->> 'kind', (t.target ->> 'id')::bigint
+select 'open incident', i.id, i.id::text, t.target ->> 'kind', (t.target ->> 'id')::bigint
 from incident i
 cross join lateral jsonb_array_elements(i.policy -> 'steps') as s (step)
 cross join lateral jsonb_array_elements(s.step -> 'targets') as t (target)

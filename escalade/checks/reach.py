@@ -1,0 +1,80 @@
+"""Whether messages can get out: what each transport needs, and which addresses may be contacted."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from escalade.checks.finding import Finding, fault, listed, ok, warning
+from escalade.config import Config
+from escalade.db import Tx
+from escalade.transports import TRANSPORTS, DeliveryError, Network
+from escalade.transports.addresses import WebAddress, parse_web
+from escalade.transports.deadline import Deadline
+from escalade.transports.peers import allowed, find
+
+# For all names together: a name server that does not answer must not hold the doctor up.
+LOOK_UP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A contact method or a channel; `label` is as people know it."""
+
+    label: str
+    kind: str
+    address: str
+
+
+def transports(tx: Tx, config: Config) -> Iterator[Finding]:
+    """Whether each kind that is used has what it needs, and each address can be contacted."""
+    contacts = tx.many(Contact, "doctor_contacts")
+    found = [*_kinds(contacts, config), *_addresses(contacts), *_hosts(contacts, config.network())]
+    yield from found
+    if not found:
+        kinds = sorted({contact.kind for contact in contacts})
+        yield ok("transports", f"{', '.join(kinds)}: ready" if kinds else "none is used yet")
+
+
+def _kinds(contacts: Iterable[Contact], config: Config) -> Iterator[Finding]:
+    by_kind: dict[str, list[str]] = defaultdict(list)
+    for contact in contacts:
+        by_kind[contact.kind].append(contact.label)
+    for kind, labels in sorted(by_kind.items()):
+        if kind not in TRANSPORTS:
+            yield fault(
+                "transports",
+                f"this version knows no {kind}, which {listed(labels)} uses; update it, or change the kind",
+            )
+        elif kind == "email" and config.smtp_url is None:
+            yield fault("transports", f"no mail can be sent, and {listed(labels)} wants it; set SMTP_URL")
+
+
+def _addresses(contacts: Iterable[Contact]) -> Iterator[Finding]:
+    for contact in contacts:
+        transport = TRANSPORTS.get(contact.kind)
+        wrong = transport.check_address(contact.address) if transport else None
+        if wrong:
+            yield fault("transports", f"{contact.label}: {wrong.rstrip('.')}; correct its address")
+
+
+def _hosts(contacts: Iterable[Contact], network: Network) -> Iterator[Finding]:
+    """Each host once: whether its name can be looked up, and whether it may be contacted."""
+    by_host: dict[str, tuple[WebAddress, list[str]]] = {}
+    for contact in contacts:
+        if (web := _web(contact)) is not None:
+            by_host.setdefault(web.host, (web, []))[1].append(contact.label)
+    deadline = Deadline(LOOK_UP_SECONDS)
+    for web, labels in by_host.values():
+        try:
+            allowed(find(web.host, web.shown, deadline), web.shown, network)
+        except DeliveryError as error:
+            text = f"{listed(labels)}: {error.message.rstrip('.')}"
+            yield fault("transports", text) if error.permanent else warning("transports", f"{text}; check its address")
+
+
+def _web(contact: Contact) -> WebAddress | None:
+    """Where the address leads, for kinds that name their host in it."""
+    try:
+        return parse_web(contact.address) if contact.kind in TRANSPORTS and contact.kind != "log" else None
+    except ValueError:
+        return None

@@ -1,0 +1,75 @@
+"""Looks at everything that has to be right for a page to arrive, and says of each what it found."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+
+import psycopg
+
+from escalade import embedded
+from escalade.checks import database, people, queue, reach
+from escalade.checks.environment import configuration
+from escalade.checks.finding import Check, Finding, fault
+from escalade.config import Config, ConfigFaults
+from escalade.db import Tx, connect
+from escalade.errors import Refusal
+
+__all__ = ["Finding", "examine"]
+
+FIRST: tuple[Check, ...] = (database.server, database.schema, database.clocks)
+# These read tables, so they wait until there are the right ones.
+THEN: tuple[Check, ...] = (
+    queue.engines,
+    reach.transports,
+    people.people,
+    people.schedules,
+    people.policies,
+    people.services,
+    queue.late,
+    queue.failed,
+    queue.vacuum,
+    queue.rate,
+)
+
+
+def examine(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """All findings, each as soon as it is there. Raises nothing but what stops the process."""
+    try:
+        config = Config.read(environ)
+    except ConfigFaults as wrong:
+        yield from (fault("configuration", text) for text in wrong.faults)
+        return
+    yield from configuration(config)
+    with ExitStack() as stack:
+        try:
+            url = config.database_url or stack.enter_context(embedded.running(config.data_dir, environ))
+            conn = stack.enter_context(connect(url))
+        except Refusal as refusal:
+            yield fault("database", refusal.message)
+            return
+        except psycopg.Error as away:
+            yield fault("database", f"away: {_short(away)}; check DATABASE_URL, and whether it runs")
+            return
+        yield from _all(conn, config)
+
+
+def _all(conn: psycopg.Connection[object], config: Config) -> Iterator[Finding]:
+    first = [finding for check in FIRST for finding in _careful(check, conn, config)]
+    yield from first
+    if any(finding.level == "fault" and finding.check in ("database", "schema") for finding in first):
+        return
+    for check in THEN:
+        yield from _careful(check, conn, config)
+        if conn.closed:
+            return
+
+
+def _careful(check: Check, conn: psycopg.Connection[object], config: Config) -> list[Finding]:
+    """What one check finds; one that cannot be made does not stop the others."""
+    try:
+        return list(check(Tx(conn), config))
+    except Exception as error:
+        return [fault(check.__name__, f"could not be checked: {_short(error)}")]
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
