@@ -77,5 +77,7 @@ class Gates:
             until = tx.now + timedelta(seconds=min(wait, 3600.0))
             known = self.troubles.get(name)
             failures = 0 if error.limited else 1
+            if known is not None:
+                until = max(until, known.not_before)
             tx.run("hold_destination", name=name, failures=failures, not_before=until, reason=error.message, now=tx.now)
             self.troubles[name] = Trouble(name, (known.failures if known else 0) + failures, until, error.message)
