@@ -8,13 +8,14 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import psycopg
 
 from escalade import attempts, climbing, heartbeats, housekeeping, metrics, strays
 from escalade.attempts import Due
-from escalade.db import Doorbell, Session, Tx
+from escalade.db import Begin, Doorbell, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
 from escalade.health import Health
@@ -35,6 +36,8 @@ DRAINING = Due(
 )
 STRAYS_SECONDS = 60.0
 HOUSE_SECONDS = 600.0
+# How often a chore that keeps raising is reported.
+REPORT_SECONDS = 60.0
 
 
 class Engine:
@@ -136,6 +139,8 @@ class Engine:
                 # What changes rows is given a time that was really read, and leases count from that moment.
                 tx = self._read_clock(session)
             worked = self._climb(session, due) if due.step or due.lease or due.recheck or due.wake or due.beat else 0
+            if worked:
+                tx = self._read_clock(session)
             claimed = self.dispatch.claim(tx, due, self.clock_read_at) if due.high or due.low else 0
             self.full = claimed > 0 and due.high
             self._keep_house(session)
@@ -175,20 +180,25 @@ class Engine:
         return tx
 
     def _climb(self, session: Session, due: Due) -> int:
-        worked = 0
-        if due.lease:
-            reaped = attempts.reap(session.single())
-            metrics.leases_expired.inc(reaped)
-            worked += reaped
-        if due.recheck:
-            worked += climbing.escalate_early(session.begin)
-        if due.step:
-            worked += climbing.escalate_due(session.begin)
-        if due.wake:
-            worked += climbing.wake_due(session.begin)
-        if due.beat:
-            worked += heartbeats.late_due(session.begin, 20)
-        return worked
+        chores: tuple[tuple[bool, Callable[[Begin], int]], ...] = (
+            (due.lease, _reap),
+            (due.recheck, climbing.escalate_early),
+            (due.step, climbing.escalate_due),
+            (due.wake, climbing.wake_due),
+            (due.beat, heartbeats.late_due),
+        )
+        return sum(self._try(chore, session) for wanted, chore in chores if wanted)
+
+    def _try(self, chore: Callable[[Begin], int], session: Session) -> int:
+        """A chore that raises keeps neither the others nor any page waiting; it comes again in the next round."""
+        try:
+            return chore(session.begin)
+        except Exception as error:
+            if climbing.away(error):
+                raise
+            if self._time_for(f"report {chore.__name__}", REPORT_SECONDS):
+                log.exception("%s raised; the engine goes on without it", chore.__name__)
+            return 0
 
     def _keep_house(self, session: Session) -> None:
         """What is done now and then: say that this engine lives, look for strays, move finished rows."""
@@ -242,3 +252,10 @@ class Engine:
         openings = [self.dispatch.gates.opens_at(now), *self.dispatch.held.values()]
         waits = [(moment - now).total_seconds() for moment in openings if moment is not None and moment > now]
         return max(BUSY_SLEEP, min([1.0, *waits])) if waits or self.dispatch.jobs else BUSY_SLEEP
+
+
+def _reap(begin: Begin) -> int:
+    with begin() as tx:
+        reaped = attempts.reap(tx)
+    metrics.leases_expired.inc(reaped)
+    return reaped

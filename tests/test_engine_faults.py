@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from aiosmtpd.controller import Controller
 
-from escalade import attempts, incidents, opening
-from escalade.db import Database, Doorbell, Limits
+from escalade import attempts, climbing, incidents, opening
+from escalade.db import Begin, Database, Doorbell, Limits
 from escalade.dispatch import Settings
 from escalade.errors import Conflict
 from escalade.inbound.base import Event
@@ -166,6 +166,55 @@ def test_k104_a_transport_that_raises_stops_no_other(
                 == {("webhook", "DELIVERED"), ("log", "PENDING")}
             )
         )
+
+
+@pytest.mark.parametrize("chore", ["escalate_early", "escalate_due", "wake_due"])
+def test_k104_a_chore_that_raises_keeps_no_page_waiting_and_is_reported_now_and_then(
+    database: Database, phone: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, chore: str
+) -> None:
+    def raises(*args: object) -> int:
+        calls.append(args)
+        raise ZeroDivisionError
+
+    calls: list[object] = []
+    service = factories.ladder(database, phone.url, wait=1)
+    stuck = [factories.open_incident(database, service, f"k{number}") for number in range(2)]
+    factories.run(database, "update notification_attempt set due_at = now() - interval '1 minute' where kind = 'STEP'")
+    do(database, incidents.snooze, stuck[0].id, 0, ALICE)
+    failed = "status = 'FAILED', finished_at = now(), recheck = true"
+    factories.run(
+        database, f"update notification_attempt set {failed} where incident_id = %s and kind = 'PAGE'", stuck[1].id
+    )
+    monkeypatch.setattr(climbing, chore, raises)
+    with running_engine(database.url, database.doorbell):
+        wait_for(lambda: len(calls) > 2)
+        factories.open_incident(database, service, "fresh")
+        phone.wait(1, "/alice")
+    assert [record.message for record in caplog.records if record.name == "escalade.engine"] == [
+        "raises raised; the engine goes on without it"
+    ]
+
+
+def test_a_lease_counts_from_the_claim_however_long_the_ladders_took_before_it(
+    database: Database, phone: Receiver, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = factories.open_incident(database, factories.ladder(database, phone.url))
+    factories.run(database, "update notification_attempt set due_at = now() - interval '1 minute' where kind = 'STEP'")
+    real, after = climbing.escalate_due, []
+
+    def slow(begin: Begin) -> int:
+        done = real(begin)
+        if not after:
+            clock.pass_(seconds=30)
+            after.append(factories.now(database))
+        return done
+
+    monkeypatch.setattr(climbing, "escalate_due", slow)
+    with running_engine(database.url):
+        wait_for(lambda: len(phone.arrived) == 2)
+        wait_for(lambda: {row["status"] for row in rows(database, waited.id)} == {"DELIVERED"})
+    assert all(row["claimed_at"] >= after[0] for row in rows(database, waited.id))
+    assert len(phone.arrived) == 2
 
 
 class Refusing:
