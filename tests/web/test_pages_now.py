@@ -100,7 +100,7 @@ def test_acknowledging_without_javascript_goes_back_to_now(screens: Screens, ser
     assert answer.status_code == 303
     text = alice.get(answer.headers["Location"]).text
     assert f"#{incident.id}: Acknowledged by alice@example.com" in text
-    assert "2 pages and escalations still to come cancelled." in text
+    assert "2 pending pages and escalations cancelled." in text
 
 
 def test_with_htmx_the_answer_shows_the_new_state_of_every_row(screens: Screens, service: int) -> None:

@@ -130,17 +130,9 @@ def shown(
         done=len(done),
         stopped=words.stopped_by(done),
     )
-    return unseen(make_response(page, status))
+    return make_response(page, status)
 
 
 def refused(status: int, why: str) -> Response:
     """The link does nothing, and why."""
-    return unseen(make_response(render_template("ack/refused.html", why=why), status))
-
-
-def unseen(response: Response) -> Response:
-    """Such a page is kept nowhere and told to nobody. Not `no-referrer`: browsers would then post `Origin: null`."""
-    response.headers["Cache-Control"] = "no-store"
-    response.headers["X-Robots-Tag"] = "noindex"
-    response.headers["Referrer-Policy"] = "same-origin"
-    return response
+    return make_response(render_template("ack/refused.html", why=why), status)

@@ -125,12 +125,12 @@ def attempts(tx: Tx, status: str) -> dict[str, Any]:
 def frame(tx: Tx) -> dict[str, Any]:
     """What every live part needs. The watermark is read first: a change that comes later is then seen next time."""
     caller = access.caller()
-    watermark = mark(tx)
+    seen, watermark = delivery(tx), mark(tx)
     words.use_zone(users.find(tx, caller.user_id).timezone if caller.user_id is not None else "UTC")
     return {
         "watermark": watermark,
         "now": tx.now,
-        "delivery": delivery(tx),
+        "delivery": seen,
         "zone_name": words.zone().key,
         "may_act": caller.may("responder"),
     }

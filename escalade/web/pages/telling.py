@@ -37,9 +37,8 @@ def told(tx: Tx, word: str, incident_id: int | None) -> str:
 def sentence(entry: Entry) -> str:
     """How an event reads on a page: with what it stopped."""
     said = timeline.sentence(entry)
-    if "cancelled" not in entry.data:
-        return said
-    return f"{said}. {words.stopped(entry.data['cancelled'], entry.data.get('in_flight') or [])}"
+    stopped = words.stopped(entry.data.get("cancelled") or 0, entry.data.get("in_flight") or [])
+    return f"{said}. {stopped}" if stopped else said
 
 
 def _replayed(done: int, skipped: int) -> str:

@@ -86,14 +86,16 @@ def plural(n: int, one: str, many: str | None = None) -> str:
 
 
 def stopped(cancelled: int, names: Iterable[str | None]) -> str:
-    """What an acknowledgement stopped, and what it could not stop any more. The next step counts too."""
+    """What an acknowledgement stopped, and what it could not stop any more; empty for nothing."""
     on_their_way = [name for name in names if name]
-    parts = [f"{plural(cancelled, 'page or escalation', 'pages and escalations')} still to come cancelled"]
+    parts = []
+    if cancelled:
+        parts.append(f"{plural(cancelled, 'pending page or escalation', 'pending pages and escalations')} cancelled")
     if on_their_way:
         verb = "was" if len(on_their_way) == 1 else "were"
         people = ", ".join(dict.fromkeys(on_their_way))
         parts.append(f"{plural(len(on_their_way), 'page')} {verb} already on the way to {people}")
-    return ", ".join(parts) + "."
+    return ", ".join(parts) + "." if parts else ""
 
 
 def stopped_by(answers: Iterable[Answer]) -> str:

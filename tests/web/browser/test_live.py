@@ -32,7 +32,7 @@ def test_an_incident_arrives_and_is_acknowledged_without_a_reload(site: Site, re
     press(page, "Acknowledge")
     expect(row).to_contain_text("alice@example.com is on it")
     expect(page.locator("#pending")).to_contain_text("Nothing is waiting.")
-    expect(page.locator("#said")).to_contain_text("2 pages and escalations still to come cancelled")
+    expect(page.locator("#said")).to_contain_text("2 pending pages and escalations cancelled")
     press(page, "Resolve")
     expect(page.get_by_text("All quiet")).to_be_visible()
     assert page.evaluate("window.loaded") == "once"
