@@ -157,6 +157,11 @@ def failed(tx: Tx, n: int = 50) -> list[AttemptView]:
     return _views(tx, tx.many(dict, "latest_failed", n=n))
 
 
+def ended(tx: Tx, status: str, n: int = 50) -> list[AttemptView]:
+    """What was delivered or cancelled, the latest first, without the archive."""
+    return _views(tx, tx.many(dict[str, Any], "latest_ended", status=status, n=n))
+
+
 def counts(tx: Tx) -> Counts:
     """How much waits, is in the air, and has failed."""
     return tx.one(Counts, "count_attempts")

@@ -63,6 +63,16 @@ where not archived and id = any(array(
     select id from notification_attempt where status = 'FAILED' order by finished_at desc, id desc limit :n))
 order by finished_at desc, id desc;
 
+-- name: latest_ended
+-- What was delivered or cancelled, the latest first. The list of statuses is that of the index.
+select *
+from attempt_overview
+where not archived and id = any(array(
+    select id from notification_attempt
+    where status = :status and status in ('DELIVERED', 'FAILED', 'CANCELLED')
+    order by finished_at desc, id desc limit :n))
+order by finished_at desc, id desc;
+
 -- name: tries_of
 -- Every try of an attempt that has ended, in order.
 select try, started_at, ended_at, outcome, error, request, answer

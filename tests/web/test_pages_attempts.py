@@ -27,6 +27,17 @@ def test_a_filter_by_status(screens: Screens, alice: Person) -> None:
         assert alice.get(f"/attempts?status={status}").status_code == 200
 
 
+def test_what_has_ended_shows_the_latest_first(screens: Screens, alice: Person, failed: list[int]) -> None:
+    factories.run(
+        screens.db,
+        "update notification_attempt set status = 'CANCELLED', finished_at = now() + make_interval(secs => id)"
+        " where status = 'PENDING'",
+    )
+    text = alice.get("/attempts?status=CANCELLED").text
+    ids = [int(part.split('"')[0]) for part in text.split('<li id="attempt-')[1:]]
+    assert len(ids) >= 2 and ids == sorted(ids, reverse=True)
+
+
 def test_the_address_shows_no_secret(screens: Screens, alice: Person) -> None:
     assert "/hook/alice" not in alice.get("/attempts").text
 

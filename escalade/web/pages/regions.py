@@ -114,11 +114,11 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
 
 def attempts(tx: Tx, status: str) -> dict[str, Any]:
     """The attempts of one status."""
-    lists = {"PENDING": overview.pending, "FAILED": overview.failed}
+    lists = {"PENDING": overview.pending, "IN_FLIGHT": overview.in_flight, "FAILED": overview.failed}
     if status in lists:
         found = lists[status](tx, LISTED + 1)
     else:
-        found = overview.listing(tx, [status], n=LISTED + 1)
+        found = overview.ended(tx, status, LISTED + 1)
     return frame(tx) | {"status": status, "statuses": STATUSES, "attempts": queue(found, LISTED)}
 
 
