@@ -1,0 +1,176 @@
+"""What the documents name exists: tests, metrics, files, settings, dependencies, commands, fields of the YAML."""
+
+import ast
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from escalade import transfer
+from escalade.cli.parser import parse
+from escalade.db import Database
+from escalade.environment import SETTINGS
+from escalade.inbound import PARSERS
+from escalade.transfer import shape
+from escalade.transfer.records import Field
+from escalade.transports import TRANSPORTS
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+each = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+# Where a document names a module without its folder, it means one of these.
+FOLDERS = (ROOT, ROOT / "escalade", ROOT / "escalade/transfer", ROOT / "escalade/web/api")
+
+
+def code(text: str) -> Iterator[str]:
+    """Every piece of code in a document: between backticks, and indented or fenced lines."""
+    without_fences = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    yield from re.findall(r"`([^`\n]+)`", without_fences)
+    yield from re.findall(r"^    (.+)$", text, re.M)
+    for block in fenced(text):
+        yield from block.splitlines()
+
+
+def fenced(text: str, language: str = "") -> list[str]:
+    """The fenced blocks of a language, or all."""
+    return re.findall(rf"^```{language or '[a-z]*'}\n(.*?)^```$", text, re.M | re.S)
+
+
+def row_names(text: str) -> list[str]:
+    """What the first cells of the tables name, between backticks."""
+    return [name for row in re.findall(r"^\| (`[^|]+) \|", text, re.M) for name in re.findall(r"`([^`]+)`", row)]
+
+
+def read(name: str) -> str:
+    """The text of a document."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@each
+def test_links_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'src="([^"]+)"', text):
+        if not re.match(r"https?://", link):
+            path, _, heading = link.partition("#")
+            target = document.parent / path if path else document
+            assert target.exists(), link
+            assert not heading or heading in headings(target.read_text(encoding="utf-8")), link
+
+
+def headings(text: str) -> list[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    return [re.sub(r"[^\w -]", "", found.lower()).replace(" ", "-") for found in re.findall(r"^#+ (.+)$", text, re.M)]
+
+
+@each
+def test_tests_that_are_named_exist(document: Path) -> None:
+    for path, name in re.findall(r"\b(tests/[\w/]+\.py)::(\w+)", document.read_text(encoding="utf-8")):
+        assert name in functions(path), f"{path}::{name}"
+
+
+@cache
+def functions(path: str) -> frozenset[str]:
+    """The functions of a file."""
+    tree = ast.parse(read(path))
+    return frozenset(node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+@each
+def test_metrics_that_are_named_exist(document: Path) -> None:
+    for name in re.findall(r"\bescalade_[a-z_]+\b", document.read_text(encoding="utf-8")):
+        assert re.sub(r"_(bucket|count|sum)$", "", name) in metrics() or name in metrics(), name
+
+
+@cache
+def metrics() -> frozenset[str]:
+    """Every metric, by the texts that are its name in the code."""
+    found = set()
+    for path in ("escalade/metrics.py", "escalade/web/metrics.py"):
+        for node in ast.walk(ast.parse(read(path))):
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+                name = str(node.args[0].value)
+                found.add(name if name.startswith("escalade_") else f"escalade_{name}")
+    return frozenset(found)
+
+
+@each
+def test_settings_that_are_named_exist(document: Path) -> None:
+    names = {setting.name for setting in SETTINGS}
+    for name in re.findall(r"\bESCALADE_[A-Z][A-Z_]*\b|\b[A-Z]+_URL\b", document.read_text(encoding="utf-8")):
+        assert name in names, name
+
+
+@each
+def test_commands_that_are_named_exist(document: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M)
+    for piece in code(document.read_text(encoding="utf-8")):
+        command = said(piece)
+        for target in re.findall(r"\bmake ([a-z]+)", command):
+            assert target in targets, piece
+        if re.search(r"python app\.py \w", command):
+            parse(arguments(command))
+
+
+def said(piece: str) -> str:
+    """The command in a line of code; two spaces after it, documents say what it does."""
+    return re.split(r"\s{2,}", piece.strip())[0]
+
+
+def arguments(command: str) -> list[str]:
+    """The words after app.py, up to a redirection."""
+    words = re.split(r"\s[>|]", command.split("app.py", 1)[1])[0]
+    samples = {"ROLE": "viewer", "ID": "1"}
+    return [samples.get(word, word) for word in shlex.split(words)]
+
+
+def test_a_command_that_does_not_exist_would_be_found() -> None:
+    assert arguments("DATABASE_URL=x .venv/bin/python app.py export > team.yaml") == ["export"]
+    with pytest.raises(SystemExit):
+        parse(arguments("python app.py aply team.yaml"))
+
+
+@each
+def test_files_that_are_named_exist(document: Path) -> None:
+    for piece in code(document.read_text(encoding="utf-8")):
+        if re.fullmatch(r"[\w./-]+\.(py|sql|md|js|html|json|css)|(\w+/)+", piece) and piece[0] != "/":
+            assert any((folder / piece).exists() for folder in FOLDERS) or piece in MADE, piece
+
+
+# Made by running, or names of what a page of a folder is called.
+MADE = {".data/", ".venv/", "_live.html"}
+
+
+def test_every_dependency_has_its_row_and_every_row_its_dependency() -> None:
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    wanted = [
+        *project["dependencies"],
+        *(name for extra in project["optional-dependencies"].values() for name in extra),
+    ]
+    assert sorted(row_names(read("docs/dependencies.md"))) == sorted(re.split(r"[\[<>=]", name)[0] for name in wanted)
+
+
+def test_every_field_of_the_yaml_is_in_its_document() -> None:
+    text = read("docs/yaml.md")
+    named = set(re.findall(r"`(\w+)`", text))
+    for section in (fields for fields in vars(shape).values() if is_section(fields)):
+        assert set(section) <= named, set(section) - named
+    for kind in (*TRANSPORTS, *PARSERS):
+        assert re.search(rf"\b{kind}\b", text), kind
+
+
+def is_section(value: object) -> bool:
+    """Whether it is the fields of a mapping of the YAML."""
+    return isinstance(value, dict) and all(isinstance(field, Field) for field in value.values())
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/yaml.md"])
+def test_the_yaml_of_a_document_applies(database: Database, name: str) -> None:
+    [text] = fenced(read(name), "yaml")
+    with database.begin() as tx:
+        assert transfer.apply(tx, text)
+    with database.begin() as tx:
+        assert not transfer.apply(tx, text)
