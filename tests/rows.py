@@ -52,7 +52,7 @@ def bare_incident(db: Database) -> int:
     """An incident with nothing in the queue."""
     name = f"service-{factories.now(db).timestamp()}"
     policy = factories.policy(db, (300, []), name=name)
-    incident = factories.openbare_incident(db, factories.service(db, policy, name), name)
+    incident = factories.open_incident(db, factories.service(db, policy, name), name)
     factories.run(db, "delete from notification_attempt where incident_id = %s", incident.id)
     return incident.id
 
