@@ -85,18 +85,17 @@ def test_nobody_logs_in_without_a_password_of_their_own(database: Database) -> N
         login(database, password="")
 
 
-def test_unknown_people_take_as_long_as_known_ones(alice: int) -> None:
+def test_unknown_people_cost_as_much_as_known_ones() -> None:
     kept = passwords.hashed(PASSWORD)
+    assert passwords.NOBODY.split("$")[0] == kept.split("$")[0] == passwords.METHOD
 
     def seconds(stored: str | None) -> float:
-        times = []
-        for _ in range(5):
-            begun = time.perf_counter()
-            assert not passwords.fits(stored, "wrong")
-            times.append(time.perf_counter() - begun)
-        return min(times)
+        # The time of this thread alone: other tests run beside it.
+        begun = time.thread_time()
+        assert not passwords.fits(stored, "wrong")
+        return time.thread_time() - begun
 
-    assert seconds(None) == pytest.approx(seconds(kept), rel=0.5)
+    assert 1 / 4 < seconds(None) / seconds(kept) < 4
 
 
 def test_an_address_may_guess_only_so_often(database: Database, alice: int, clock: Any) -> None:
