@@ -59,10 +59,7 @@ def test_the_button_acknowledges_as_the_person_it_was_sent_to(
     )
     answer = anybody.post(screens.link(incident.id, user_id=alice))
     assert answer.status_code == 200 and "You are on it" in answer.text
-    assert (
-        "1 pending page or escalation cancelled, 1 page was already on the way to alice@example.com."
-        in answer.text
-    )
+    assert "1 pending page or escalation cancelled, 1 page was already on the way to alice@example.com." in answer.text
     assert factories.run(screens.db, "select acknowledged_by from incident") == [("alice@example.com",)]
     assert "<button" not in answer.text
 
