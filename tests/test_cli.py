@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 import os
 import re
 import signal
@@ -12,70 +11,27 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from psycopg import sql
 
 from escalade import cli, embedded, passwords, postmaster, tokens
 from escalade.cli.parser import parse
 from escalade.db import Database
 from escalade.web.api import schemas
 from tests import factories
+from tests.commands import ROOT, Run, bare_url, command, environment, free_port, inside, never, read_only, refused, said
 from tests.receiver import Receiver, receiver, wait_for
 
-ROOT = Path(__file__).parents[1]
+__all__ = ["bare_url"]
+
 CONFIGURATION = """
 users: [{email: alice@example.com, contact_methods: [{name: log, kind: log, address: a}]}]
 policies: [{name: default, steps: [{targets: ["user:alice@example.com"], wait: 5m}]}]
 services: [{name: api, policy: default, integrations: [{name: prom, kind: generic}]}]
 """
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Ours without what configures Escalade or says that this is a host, and with `more`."""
-    known = ("ESCALADE_", "TEST_", "DATABASE_URL", "SMTP_URL", "PORT", "HOST", "DYNO", "RENDER", "RAILWAY_", "FLY_")
-    return {name: value for name, value in os.environ.items() if not name.startswith(known)} | more
-
-
-def command(*words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    """One command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "app.py", *words],
-        cwd=ROOT,
-        env=environment(**more),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def inside(*words: str, given: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    """One command in this process, which is quicker, with streams and an environment of its own."""
-    out, err = (io.TextIOWrapper(io.BytesIO(), write_through=True) for _ in range(2))
-    streams = {"stdin": io.TextIOWrapper(io.BytesIO(given.encode())), "stdout": out, "stderr": err}
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    with patch.multiple(sys, **streams), patch.dict(os.environ, environment(**more), clear=True):
-        try:
-            code = cli.main(words, never)
-        finally:
-            root.handlers[:] = handlers
-            root.setLevel(level)
-    printed = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
-    return subprocess.CompletedProcess(words, code, *printed)
-
-
-def never(config: object, *, engine: bool, demo: bool) -> int:
-    """Nobody may call this."""
-    raise AssertionError("serve was called")
 
 
 @pytest.fixture
@@ -95,19 +51,6 @@ def hands() -> Iterator[Receiver]:
     """Where pages arrive."""
     with receiver() as found:
         yield found
-
-
-def said(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command printed; it must have gone well."""
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
-
-
-def refused(done: subprocess.CompletedProcess[str], code: int = 1) -> list[str]:
-    """The lines of a command that was refused: on standard error alone, and no traceback."""
-    assert (done.returncode, done.stdout) == (code, "")
-    assert "Traceback" not in done.stderr
-    return done.stderr.splitlines()
 
 
 # Configuration
@@ -305,13 +248,6 @@ def serving(clean_url: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.stdout.close()
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_a_command_wakes_the_engine_of_another_process(
     run: Run, serving: Callable[..., subprocess.Popen[str]], database: Database, hands: Receiver
 ) -> None:
@@ -448,16 +384,6 @@ def test_a_database_that_is_away_is_one_line(words: str) -> None:
     assert line.startswith("The database is away: ") and "refused" in line and "hunter22" not in line
 
 
-@pytest.fixture
-def bare_url(server_url: str, worker_name: str) -> Iterator[str]:
-    """A database without our schema."""
-    name = f"escalade_bare_{os.getpid()}_{worker_name}"
-    with psycopg.connect(server_url, autocommit=True) as conn:
-        conn.execute(f"create database {name}".encode())
-        yield urlsplit(server_url)._replace(path=f"/{name}").geturl()
-        conn.execute(f"drop database {name} with (force)".encode())
-
-
 def test_on_an_old_schema_every_command_says_what_to_run(bare_url: str) -> None:
     for words in COMMANDS:
         [line] = refused(inside(*words.split(), given=CONFIGURATION, DATABASE_URL=bare_url))
@@ -466,18 +392,6 @@ def test_on_an_old_schema_every_command_says_what_to_run(bare_url: str) -> None:
     assert first.startswith("applied 0001_initial\n")
     assert said(inside("migrate", DATABASE_URL=bare_url)) == "the schema is up to date\n"
     assert said(inside("incident", "list", DATABASE_URL=bare_url)) == "no incidents\n"
-
-
-@contextmanager
-def read_only(url: str) -> Iterator[None]:
-    """New sessions on this database cannot write."""
-    name = sql.Identifier(urlsplit(url).path.removeprefix("/"))
-    with psycopg.connect(url, autocommit=True) as conn:
-        conn.execute(sql.SQL("alter database {} set default_transaction_read_only = on").format(name))
-        try:
-            yield
-        finally:
-            conn.execute(sql.SQL("alter database {} reset default_transaction_read_only").format(name))
 
 
 def test_a_read_only_database_is_one_line(run: Run, clean_url: str) -> None:

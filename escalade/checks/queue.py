@@ -86,8 +86,8 @@ def rate(tx: Tx, config: Config) -> Iterator[Finding]:
     """How much goes through, beside what one Postgres is good for."""
     done = tx.value("doctor_finished", now=tx.now, seconds=RATE_SECONDS)
     per_second = done / RATE_SECONDS
-    text = f"{done:,} messages ended in the last {ago(RATE_SECONDS)}, {per_second:.1f} a second"
+    text = f"messages ended in the last {ago(RATE_SECONDS)}: {done:,}, {per_second:.1f} a second"
     if per_second > HIGH_RATE:
         yield warning("rate", f"{text}; docs/scaling.md says what to do beyond {HIGH_RATE:g}")
     else:
-        yield ok("rate", f"{text} (up to {HIGH_RATE:g} is no reason to think of more than one Postgres)")
+        yield ok("rate", f"{text} (one Postgres does {HIGH_RATE:g} with ease)")
