@@ -164,3 +164,12 @@ def test_a_snooze_that_ends_while_somebody_resolves_starts_nothing(
     resolve.done()
     assert climbing.wake_due(database.begin) == 0
     assert check(database.url) == []
+
+
+def test_a_first_step_with_nobody_to_reach_wakes_the_engine_for_the_next(database: Database) -> None:
+    zoe = factories.user(database, "zoe")
+    factories.contact(database, zoe, "http://127.0.0.1:9/zoe")
+    service = factories.service(database, factories.policy(database, (300, []), (300, [("user", zoe)])))
+    incident = factories.open_incident(database, service)
+    assert next_step_due(database, incident.id)
+    assert database.doorbell.event.is_set()
