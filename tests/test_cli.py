@@ -506,10 +506,29 @@ def test_without_database_url_a_command_starts_postgres_and_stops_it(folder: Pat
     assert postmaster.find(folder / "postgres") is None
     assert said(command("incident", "list", **here)) == "no incidents\n"
     assert postmaster.find(folder / "postgres") is None
+    assert (stopped_by(signal.SIGTERM, folder), stopped_by(signal.SIGINT, folder)) == (143, 130)
     # Where somebody else uses it, it stays.
     embedded.start(folder, {})
     assert said(command("attempt", "list", **here)) == "no attempts\n"
     assert postmaster.find(folder / "postgres") is not None
+
+
+def stopped_by(number: signal.Signals, folder: Path) -> int:
+    """The exit code of a command that was told to stop while it waited for its input; its Postgres went with it."""
+    process = subprocess.Popen(
+        [sys.executable, "app.py", "apply", "-"],
+        cwd=ROOT,
+        env=environment(ESCALADE_DATA_DIR=str(folder)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    wait_for(lambda: (server := postmaster.find(folder / "postgres")) and server.ready, 30, "server")
+    time.sleep(1)
+    process.send_signal(number)
+    assert process.communicate(timeout=60) == (b"", b"")
+    assert postmaster.find(folder / "postgres") is None
+    return process.returncode
 
 
 def test_where_the_disk_is_not_kept_there_is_one_line() -> None:

@@ -1,8 +1,12 @@
 """The command line: `python app.py COMMAND`. Exit codes are 0 done, 1 a fault, 2 wrong usage."""
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from escalade.cli import commands, faults
 from escalade.cli.parser import parse
@@ -19,7 +23,8 @@ def main(argv: Sequence[str], serve: commands.Serve) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         options = parse(argv)
-        code = commands.run(options, serve)
+        with _told_to_stop():
+            code = commands.run(options, serve)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -35,3 +40,22 @@ def main(argv: Sequence[str], serve: commands.Serve) -> int:
         for line in faults.lines(fault):
             print(line, file=sys.stderr)
         return 1
+
+
+@contextmanager
+def _told_to_stop() -> Iterator[None]:
+    """SIGTERM ends a command by way of its clean-up: a Postgres that it started must not stay behind. `serve` puts
+    its own handler in this one's place."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is _stop:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
