@@ -173,6 +173,24 @@ def test_attempts_show_due_time_reason_and_every_try(screens: Screens, alice: Pe
     assert alice.get(f"/incidents/{incident}").text.count("Cancelled</span>") == 2
 
 
+def test_a_long_timeline_shows_its_end(screens: Screens, alice: Person, incident: int) -> None:
+    factories.run(
+        screens.db,
+        "insert into incident_event (incident_id, at, event, data)"
+        " select %s, now(), 'note', jsonb_build_object('text', 'line ' || n) from generate_series(1, 400) n",
+        incident,
+    )
+    text = alice.get(f"/incidents/{incident}").text
+    assert "line 400" in text and "line 100<" not in text and "and 102 earlier events" in text
+
+
+def test_an_event_says_whom_its_attempt_tells(screens: Screens, alice: Person, incident: int) -> None:
+    attempt = fail(screens.db, incident)
+    assert alice.post(f"/attempts/{attempt}/replay").status_code == 303
+    text = alice.get(f"/incidents/{incident}").text
+    assert f"Attempt {attempt} sent again by alice@example.com <small>Alice by webhook</small>" in text
+
+
 def test_the_live_part_of_it(screens: Screens, alice: Person, incident: int) -> None:
     text = alice.get(f"/incidents/{incident}").text
     found = re.search(rf'hx-get="(/incidents/{incident}/live\?v=[^"]+)"', text)

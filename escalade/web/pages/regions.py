@@ -13,6 +13,7 @@ from escalade.incident import Incident
 from escalade.ladder import Target
 from escalade.nextup import Lookup
 from escalade.overview import AttemptView
+from escalade.timeline import Entry
 from escalade.web import access
 from escalade.web.context import context
 from escalade.web.pages import telling, words
@@ -20,6 +21,7 @@ from escalade.web.pages import telling, words
 OPEN_SHOWN = 100
 QUEUE_SHOWN = 25
 LISTED = 100
+LINES = 300
 STATUSES = {
     "PENDING": "Pending",
     "IN_FLIGHT": "In flight",
@@ -61,11 +63,12 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a timeline."""
+    """One line of a timeline; `about` says whom its attempt tells."""
 
     id: int
     at: datetime
     text: str
+    about: str
 
 
 def now(tx: Tx) -> dict[str, Any]:
@@ -92,11 +95,12 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
     seen = frame(tx)
     found = incidents.find(tx, incident_id)
     [item] = with_next(tx, [found])
-    attempts = [view for view in overview.of_incident(tx, incident_id) if not over(view)]
+    views = overview.of_incident(tx, incident_id)
+    attempts = [view for view in views if not over(view)]
     tries = defaultdict(list)
     for row in tx.many(dict[str, Any], "tries_of_incident", incident_id=incident_id):
         tries[row["attempt_id"]].append(row)
-    entries = reversed(timeline.of_incident(tx, incident_id))
+    entries = timeline.of_incident(tx, incident_id)
     return seen | {
         "incident": found,
         "next_at": item.next_at,
@@ -104,7 +108,8 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
         "policy_name": found.policy.get("name"),
         "link": words.web_link(found.link),
         "group": json.dumps(found.alert_group, indent=2, ensure_ascii=False) if found.alert_group else None,
-        "timeline": [Line(entry.id, entry.at, telling.sentence(entry)) for entry in entries],
+        "timeline": lines(entries[-LINES:], views),
+        "earlier": max(0, len(entries) - LINES),
         "attempts": attempts,
         "failed_ids": [view.id for view in attempts if view.status == "FAILED"],
         "tries": tries,
@@ -169,6 +174,15 @@ def with_next(tx: Tx, found: Sequence[Incident]) -> list[Open]:
 def queue(found: Sequence[AttemptView], limit: int = QUEUE_SHOWN) -> Queue:
     """A list that was asked for one more than is shown."""
     return Queue(found[:limit], len(found) > limit)
+
+
+def lines(entries: Sequence[Entry], views: Sequence[AttemptView]) -> list[Line]:
+    """The timeline, the latest first."""
+    about = {view.id: f"{view.who} by {view.transport}" for view in views if view.kind != "STEP"}
+    return [
+        Line(entry.id, entry.at, telling.sentence(entry), about.get(entry.data.get("attempt", 0), ""))
+        for entry in reversed(entries)
+    ]
 
 
 def over(view: AttemptView) -> bool:
