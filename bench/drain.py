@@ -14,6 +14,12 @@ from escalade.senders import Senders
 from escalade.tokens import Signer
 from escalade.transports import Network, Receipt, Transport
 
+CHANNEL = """
+insert into channel (name, kind, address, updates, pace_seconds, destination)
+values ('bench', 'nothing', 'nowhere', false, 0, 'nothing')
+on conflict (name) do update set name = excluded.name
+returning id
+"""
 ROWS = """
 insert into notification_attempt (incident_id, kind, event, status, lane, round, step, recipient, target, transport,
     destination, pace_seconds, due_at, first_due_at, tries, max_tries, replays, claim_seq, cancel_requested, recheck,
@@ -44,8 +50,8 @@ def drain(url: str, senders: int, rows: int = 20_000) -> Drained:
     with psycopg.connect(url, autocommit=True) as conn:
         conn.execute("delete from notification_attempt")
         conn.execute("delete from attempt_try")
-        channel = _row(conn, "select id from channel limit 1")
-        incident = _row(conn, "select id from incident limit 1")
+        channel = _row(conn, CHANNEL)
+        incident = _row(conn, "select max(id) from incident")
         conn.execute(ROWS, {"rows": rows, "incident": incident, "channel": channel})
         conn.execute("analyze notification_attempt")
         bell = Doorbell()

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -36,7 +37,7 @@ def new_database(server: str, name: str) -> str:
     """An empty, migrated database; its URL."""
     with psycopg.connect(server, autocommit=True) as conn:
         conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    url = psycopg.conninfo.make_conninfo(server, dbname=name)
+    url = urlsplit(server)._replace(path=f"/{name}").geturl()
     migrate(url)
     return url
 

@@ -91,6 +91,10 @@ class Tx:
         """Ask for the engine to be woken once this transaction has committed."""
         self.rung = True
 
+    def together(self) -> AbstractContextManager[Any]:
+        """Statements whose rows nobody asks for travel to the server in one go; an error in one raises at the end."""
+        return self.conn.pipeline()
+
     def part(self) -> AbstractContextManager[Any]:
         """A part of this transaction that may fail alone: what it wrote is undone then, and the rest stands."""
         return self.conn.transaction()

@@ -27,11 +27,11 @@ log = logging.getLogger("escalade.engine")
 BUSY_SLEEP = 0.1
 # How long the database's time may be carried on by our own monotonic clock between polls that find nothing.
 CLOCK_SECONDS = 60.0
-# How long to wait for more results before a few are recorded, and how long "more is due" is believed unseen.
+# How long to wait for more results before a few are recorded, and how long it is believed unseen that pages are due.
 GATHER_SECONDS = 0.001
 TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
-DRAINING = Due(
+ASSUMED = Due(
     True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None, assumed=True
 )
 STRAYS_SECONDS = 60.0
@@ -56,7 +56,7 @@ class Engine:
         self.stopping = threading.Event()
         self.clock: datetime | None = None
         self.clock_read_at = 0.0
-        self.looked_at = 0.0
+        self.assuming_since: float | None = None
         self.full = False
         self.done_at: dict[str, float] = {}
         self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
@@ -134,7 +134,7 @@ class Engine:
             fresh = rung or self.dispatch.waiting()
             tx = self._read_clock(session) if fresh else self._carry_clock(session)
             settled = self.dispatch.settle(tx)
-            due = self._look(tx, settled)
+            due = self._look(tx, likely=rung or (settled > 0 and self.full))
             if due.anything and not fresh:
                 # What changes rows is given a time that was really read, and leases count from that moment.
                 tx = self._read_clock(session)
@@ -145,7 +145,8 @@ class Engine:
             self.full = claimed > 0 and due.high
             self._keep_house(session)
         self._ticked()
-        if worked or self.dispatch.waiting() or (claimed and self.dispatch.hands("high") > 0):
+        free = self.dispatch.hands("high") > 0
+        if worked or self.dispatch.waiting() or (free and (claimed or due.assumed)):
             return 0.0
         return self.sleep_for(tx.now, due)
 
@@ -154,13 +155,14 @@ class Engine:
         if 0 < self.senders.results.qsize() < len(self.dispatch.jobs):
             time.sleep(GATHER_SECONDS)
 
-    def _look(self, tx: Tx, settled: int) -> Due:
-        """What is due. While the queue drains, that more is due is taken for granted between two polls of it: a claim
-        that finds nothing costs no more than the poll would."""
+    def _look(self, tx: Tx, likely: bool) -> Due:
+        """What is due. Where it is likely that pages are (somebody rang, or the queue drains) the claim goes first, as
+        nothing else is that urgent, and the look follows: a claim that finds nothing costs no more than a look."""
         now = time.monotonic()
-        if settled and self.full and now - self.looked_at < TRUST_SECONDS:
-            return DRAINING
-        self.looked_at = now
+        if likely and (self.assuming_since is None or now - self.assuming_since < TRUST_SECONDS):
+            self.assuming_since = self.assuming_since or now
+            return ASSUMED
+        self.assuming_since = None
         return attempts.whats_due(tx)
 
     def _read_clock(self, session: Session) -> Tx:

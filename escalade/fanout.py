@@ -7,9 +7,8 @@ raises costs the others nothing.
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 
@@ -37,11 +36,12 @@ def fan_out(tx: Tx, incident: Incident, step: int) -> Incident:
         return end_round(tx, incident, policy)
     reached = reach(tx, policy.steps[step - 1].targets, incident.urgency)
     told = insert_pages(tx, incident, step, "triggered", reached.pages)
-    after = tx.one(Incident, "reach_step", id=incident.id, step=step)
     wait = ladder.wait_after(policy, step, incident.repeats_left, bool(told))
-    insert_step(tx, incident, step + 1, wait)
-    record_reach(tx, incident, step, reached, told)
-    return after
+    with tx.together():
+        tx.run("reach_step", id=incident.id, step=step)
+        insert_step(tx, incident, step + 1, wait)
+        record_reach(tx, incident, step, reached, told)
+    return replace(incident, step=step)
 
 
 def end_round(tx: Tx, incident: Incident, policy: ladder.Policy) -> Incident:
@@ -136,7 +136,7 @@ def reach(tx: Tx, targets: Iterable[Target], urgency: str) -> Reached:
 def _users(tx: Tx, targets: list[Target], found: Reached) -> dict[Target, list[int]]:
     users: dict[Target, list[int]] = {target: [target.id] for target in targets if target.kind == "user"}
     wanted = [target for target in targets if target.kind == "schedule"]
-    loaded: dict[int, Any] = {}
+    loaded: dict[int, oncall.Schedule[int]] = {}
     for target in wanted:
         # A schedule that raises (a zone that this machine does not know, say) must not cost the others their page.
         try:

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 
@@ -34,6 +34,14 @@ class Done:
 
     id: int | None
     action: str
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What decides how an alert is taken: a service that may not have more open incidents, a key that is silent."""
+
+    full: bool
+    silent_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +104,18 @@ def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
     A service with too many open incidents takes further alerts as repeats of one incident that says so. Raises
     NotFound where the service has been deleted in the meantime.
     """
-    if is_flooded(tx, source, event):
-        event = flood(tx.limits.max_open)
-        incident, _ = open_or_count(tx, source, event)
+    before = tx.one(
+        Before,
+        "before_opening",
+        service_id=source.service_id,
+        dedup_key=event.dedup_key,
+        now=tx.now,
+        most=tx.limits.max_open,
+    )
+    if before.full and tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key) is None:
+        incident, _ = open_or_count(tx, source, flood(tx.limits.max_open), None)
         return incident, False
-    return open_or_count(tx, source, event)
-
-
-def is_flooded(tx: Tx, source: Source, event: Event) -> bool:
-    """Whether the service has as many open incidents as it may have, and this alert would open one more."""
-    if not tx.value("service_is_full", service_id=source.service_id, most=tx.limits.max_open):
-        return False
-    return tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key) is None
+    return open_or_count(tx, source, event, before.silent_until)
 
 
 def flood(most: int) -> Event:
@@ -116,7 +124,7 @@ def flood(most: int) -> Event:
     return Event("trigger", title, severity="critical", dedup_key=FLOOD_KEY)
 
 
-def open_or_count(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
+def open_or_count(tx: Tx, source: Source, event: Event, silent_until: datetime | None) -> tuple[Incident, bool]:
     """The one statement that opens or counts, and what follows from it."""
     incident = tx.maybe(
         Incident,
@@ -138,7 +146,7 @@ def open_or_count(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]
     if incident.count > 1:
         return repage(tx, incident), False
     timeline.record(tx, incident.id, "triggered", source.actor)
-    return begin(tx, incident), True
+    return begin(tx, incident, silent_until), True
 
 
 def trigger_target(tx: Tx, target: Target, event: Event, actor: str) -> Incident:
@@ -159,18 +167,9 @@ def trigger_target(tx: Tx, target: Target, event: Event, actor: str) -> Incident
     return begin(tx, incident)
 
 
-def begin(tx: Tx, incident: Incident) -> Incident:
+def begin(tx: Tx, incident: Incident, silent_until: datetime | None = None) -> Incident:
     """Fan out the first step of a new incident, unless its key is silent. A ladder that raises must not lose the
     alert: step one is then put into the queue, due now, where the engine deals with it."""
-    silent_until = None
-    if incident.dedup_key is not None:
-        silent_until = tx.value(
-            "silence_of_key",
-            service_id=incident.service_id,
-            dedup_key=incident.dedup_key,
-            now=tx.now,
-            id=incident.id,
-        )
     if silent_until is not None:
         timeline.record(tx, incident.id, "still_silent", until=silent_until.isoformat(timespec="seconds"))
         return tx.one(Incident, "snooze", id=incident.id, until=silent_until)

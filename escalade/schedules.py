@@ -1,6 +1,5 @@
 """Schedules as they are stored, turned into what the rules of `oncall` reason about; overrides."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -68,45 +67,43 @@ def find(tx: Tx, name: str) -> ScheduleRow:
 
 
 def load(tx: Tx, ids: Iterable[int]) -> dict[int, oncall.Schedule[int]]:
-    """The schedules with these ids, as the rules take them; those that are gone are left out."""
-    wanted = list(ids)
-    if not wanted:
-        return {}
-    rows = tx.many(ScheduleRow, "schedules_by_id", ids=wanted)
-    rosters: dict[int, list[oncall.RosterChange[int]]] = defaultdict(list)
-    for change in tx.many(RosterRow, "roster_changes_of", ids=wanted):
-        rosters[change.rotation_id].append(oncall.RosterChange(change.at, tuple(change.participants)))
-    rotations: dict[int, list[oncall.Rotation[int]]] = defaultdict(list)
-    for row in tx.many(RotationRow, "rotations_of", ids=wanted):
-        rotations[row.schedule_id].append(_rotation(row, rosters[row.id]))
-    overrides: dict[int, list[oncall.Override[int]]] = defaultdict(list)
-    for override in tx.many(OverrideRow, "overrides_of", ids=wanted):
-        if override.user_id is not None:
-            overrides[override.schedule_id].append(_override(override, override.user_id))
-    return {row.id: oncall.Schedule(row.timezone, tuple(rotations[row.id]), tuple(overrides[row.id])) for row in rows}
+    """The schedules with these ids, as the rules take them; those that are gone are left out, and so are overrides
+    whose person is gone. Raises ValueError where one holds what the rules refuse."""
+    rows = tx.many(dict, "whole_schedules", ids=list(ids))
+    return {row["id"]: _schedule(row) for row in rows}
 
 
-def _rotation(row: RotationRow, roster: list[oncall.RosterChange[int]]) -> oncall.Rotation[int]:
+def _schedule(row: dict[str, Any]) -> oncall.Schedule[int]:
+    rotations = tuple(_rotation(item) for item in row["rotations"])
+    return oncall.Schedule(row["timezone"], rotations, tuple(_override(item) for item in row["overrides"]))
+
+
+def _rotation(row: dict[str, Any]) -> oncall.Rotation[int]:
     windows = tuple(
         oncall.Window(tuple(item["days"]), time.fromisoformat(item["from"]), time.fromisoformat(item["to"]))
-        for item in row.restrictions
+        for item in row["restrictions"]
     )
+    changes: list[oncall.RosterChange[int]] = [
+        oncall.RosterChange(datetime.fromisoformat(item["at"]), tuple(item["participants"]))
+        for item in row["roster_changes"]
+    ]
     return oncall.Rotation(
-        row.name,
-        tuple(row.participants),
-        row.unit,
-        row.length,
-        row.start_date,
-        row.handoff_time,
+        row["name"],
+        tuple(row["participants"]),
+        row["unit"],
+        row["length"],
+        date.fromisoformat(row["start_date"]),
+        time.fromisoformat(row["handoff_time"]),
         windows,
-        tuple(roster),
+        tuple(changes),
     )
 
 
-def _override(row: OverrideRow, user_id: int) -> oncall.Override[int]:
+def _override(row: dict[str, Any]) -> oncall.Override[int]:
     # -1 is nobody's id: a replacement for somebody who is gone never applies.
-    replaces = (row.replaces_id if row.replaces_id is not None else -1) if row.kind == "replace" else None
-    return oncall.Override(row.kind, user_id, row.start_at, row.end_at, replaces)
+    replaces = (row["replaces_id"] if row["replaces_id"] is not None else -1) if row["kind"] == "replace" else None
+    start, end = datetime.fromisoformat(row["start_at"]), datetime.fromisoformat(row["end_at"])
+    return oncall.Override(row["kind"], row["user_id"], start, end, replaces)
 
 
 def drop_participant(tx: Tx, user_id: int) -> None:

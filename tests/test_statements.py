@@ -59,11 +59,10 @@ def test_opening_an_incident_takes_the_same_statements_however_many_it_tells(
         assert tx.now
     names = counted(asked, lambda: factories.open_incident(database, service, "disk"))
     assert names == [
-        "service_is_full",
         "clock",
+        "before_opening",
         "open_incident",
         "record_event",
-        "silence_of_key",
         "people_to_page",
         "insert_pages",
         "reach_step",
@@ -103,7 +102,7 @@ def test_a_repeated_alert_takes_three_statements(database: Database, asked: Aske
     service = crowd(database)
     factories.open_incident(database, service, "disk")
     names = counted(asked, lambda: factories.open_incident(database, service, "disk"))
-    assert names == ["service_is_full", "clock", "open_incident"]
+    assert names == ["clock", "before_opening", "open_incident"]
 
 
 def test_an_idle_poll_is_one_statement(database: Database, asked: Asked) -> None:

@@ -42,12 +42,9 @@ insert into notification_attempt (
 values (:incident_id, 'STEP', 'step', 'PENDING', 'high', :round, :step, 'step', '', '', 0, :due_at, :due_at, 0, 0, 0, 0,
     false, false, gen_random_uuid()::text, '');
 
--- name: reach_step
--- The step just fanned out, and the round it belongs to.
-update incident
-set step = :step
-where id = :id and status = 'TRIGGERED'
-returning *;
+-- name: reach_step!
+-- The step just fanned out.
+update incident set step = :step where id = :id and status = 'TRIGGERED';
 
 -- name: next_round
 -- The ladder begins again because nobody answered, and repeats are left.

@@ -51,17 +51,15 @@ insert into incident (
 values (:title, :details, :severity, 'high', 'TRIGGERED', :link, :sanitized, :policy, 1, 0, 0, :now, :actor, :now, 1)
 returning *;
 
--- name: silence_of_key$
--- Until when this key is silent: a snooze outlives the incident it was set on.
-select max(snoozed_until)
-from incident
-where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now and id <> :id;
-
 -- name: open_by_key$
 -- The open incident of a key.
 select id from incident where service_id = :service_id and dedup_key = :dedup_key and status <> 'RESOLVED';
 
--- name: service_is_full$
--- Whether a service has as many open incidents as it may have.
-select count(*) >= :most::int
-from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) as open_ones;
+-- name: before_opening^
+-- What decides how an alert is taken: whether the service has as many open incidents as it may have, and until when
+-- its key is silent (a snooze outlives the incident it was set on).
+select
+    (select count(*) >= :most::int
+        from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) open_ones) as full,
+    (select max(snoozed_until) from incident
+        where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now) as silent_until;

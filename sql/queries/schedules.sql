@@ -1,6 +1,20 @@
--- name: schedules_by_id
--- The schedules with the given ids.
-select id, name, timezone from schedule where id = any(:ids::bigint[]);
+-- name: whole_schedules
+-- The schedules with the given ids, each with all that decides who is on call: one look, since pages wait for it.
+select s.id, s.timezone,
+    (select coalesce(jsonb_agg(jsonb_build_object(
+        'name', r.name, 'participants', r.participants, 'unit', r.unit, 'length', r.length,
+        'start_date', r.start_date, 'handoff_time', r.handoff_time, 'restrictions', r.restrictions,
+        'roster_changes', (
+            select coalesce(jsonb_agg(jsonb_build_object('at', c.at, 'participants', c.participants)
+                order by c.at, c.id), '[]'::jsonb)
+            from roster_change c where c.rotation_id = r.id)) order by r.position), '[]'::jsonb)
+        from rotation r where r.schedule_id = s.id) as rotations,
+    (select coalesce(jsonb_agg(jsonb_build_object(
+        'kind', o.kind, 'user_id', o.user_id, 'replaces_id', o.replaces_id, 'start_at', o.start_at,
+        'end_at', o.end_at) order by o.id), '[]'::jsonb)
+        from override o where o.schedule_id = s.id and o.user_id is not null) as overrides
+from schedule s
+where s.id = any(:ids::bigint[]);
 
 -- name: all_schedules
 -- Every schedule, by name.
