@@ -1,12 +1,14 @@
 """What the documents name exists: tests, metrics, files, settings, dependencies, commands, fields of the YAML."""
 
 import ast
+import json
 import re
 import shlex
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,8 @@ from escalade.environment import SETTINGS
 from escalade.inbound import PARSERS
 from escalade.transfer import shape
 from escalade.transfer.records import Field
-from escalade.transports import TRANSPORTS
+from escalade.transports import TRANSPORTS, webhook
+from escalade.transports.base import AttemptRef, IncidentBrief, Message
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -174,3 +177,23 @@ def test_the_yaml_of_a_document_applies(database: Database, name: str) -> None:
         assert transfer.apply(tx, text)
     with database.begin() as tx:
         assert not transfer.apply(tx, text)
+
+
+def test_the_message_of_its_document_has_the_fields_of_a_message() -> None:
+    [text] = fenced(read("docs/messages.md"), "json")
+    shown = json.loads(text)
+    brief = IncidentBrief(1, "t", "", "TRIGGERED", "critical", "s", "k", "u", "l")
+    message = Message("page", "triggered", "k", "a", None, "u", "r", (AttemptRef(7, 1),), (brief,), "u")
+    sent = webhook.payload(message)
+    assert list(shown) == list(sent) == [name for name in row_names(read("docs/messages.md")) if name in sent]
+    assert [list(item) for item in shown["incidents"]] == [list(item) for item in sent["incidents"]]
+
+
+@pytest.mark.parametrize("secret", ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "any other text"])
+def test_the_signature_is_checked_as_its_document_says(secret: str) -> None:
+    [source] = fenced(read("docs/messages.md"), "python")
+    made: dict[str, Any] = {}
+    exec(source, made)
+    headers = webhook.signed_headers("key", 1_700_000_000, b"{}", secret)
+    assert made["is_genuine"](headers, b"{}", secret)
+    assert not made["is_genuine"](headers, b"{ }", secret)
