@@ -74,7 +74,8 @@ class Dispatch:
         lanes = [lane for lane, wanted in (("high", due.high), ("low", due.low)) if wanted and self.hands(lane) > 0]
         if not lanes:
             return 0
-        self.gates.refresh(tx)
+        if not due.assumed:
+            self.gates.refresh(tx)
         return sum(self._claim(tx, lane, read_at) for lane in lanes)
 
     def _paced(self, tx: Tx) -> bool:

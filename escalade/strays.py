@@ -9,6 +9,8 @@ from escalade.db import Begin
 
 log = logging.getLogger("escalade.strays")
 
+NAMED = 10
+
 
 def report_strays(begin: Begin) -> int:
     """Say of every stray that it is one, in its timeline and in the log; how many had not been reported yet."""
@@ -16,6 +18,7 @@ def report_strays(begin: Begin) -> int:
         ids = tx.values("lock_strays", now=tx.now)
         found = tx.values("report_strays", ids=ids, now=tx.now) if ids else []
     if found:
-        numbers = ", ".join(str(incident_id) for incident_id in sorted(found))
+        numbers = ", ".join(str(incident_id) for incident_id in sorted(found)[:NAMED])
+        numbers += f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
         log.warning("open with no step to come and no end: incident %s (escalate or resolve)", numbers)
     return len(found)

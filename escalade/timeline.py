@@ -70,5 +70,10 @@ class _Blank(dict[str, Any]):
 def sentence(entry: Entry) -> str:
     """How the event reads on screen and in the API."""
     pattern = SENTENCES.get(entry.event, entry.event.replace("_", " "))
-    data = {key: value if value is not None else "no reason given" for key, value in entry.data.items()}
+    data = {key: _reason(value) if key in ("error", "why") else value for key, value in entry.data.items()}
     return pattern.format_map(_Blank(data, actor=entry.actor or "Escalade"))
+
+
+def _reason(value: Any) -> str:
+    """A reason as a part of a sentence; it may come as a sentence of its own."""
+    return str(value).rstrip(".") if value is not None else "no reason given"
