@@ -64,6 +64,7 @@ def acknowledge(tx: Tx, incident_id: int, actor: str) -> Answer:
     after = tx.maybe(Incident, "acknowledge", id=incident_id, now=tx.now, actor=actor)
     if after is None:
         return Answer(incident, changed=False, in_flight=in_flight(tx, incident_id))
+    _end_silence(tx, incident)
     return _stopped(tx, after, "acknowledged", actor, notice=f"Acknowledged by {actor}")
 
 
@@ -98,6 +99,7 @@ def reopen(tx: Tx, incident_id: int, actor: str) -> Answer:
         after = tx.one(Incident, "reopen", id=incident_id, now=tx.now)
     except psycopg.errors.UniqueViolation:
         raise Conflict("Its key has just been opened by another incident: work on that one.") from None
+    _end_silence(tx, incident)
     timeline.record(tx, incident_id, "reopened", actor)
     return Answer(restart(tx, after), changed=True)
 
@@ -109,6 +111,7 @@ def escalate(tx: Tx, incident_id: int, actor: str) -> Answer:
     if incident.status != "TRIGGERED":
         raise Conflict(f"Incident {incident_id} is {incident.status.lower()}, so there is nothing to escalate.")
     timeline.record(tx, incident_id, "escalated", actor)
+    _end_silence(tx, incident)
     if incident.snoozed_until is not None or incident.exhausted_at is not None:
         return Answer(restart(tx, incident), changed=True)
     step = tx.maybe(Step, "pending_step", incident_id=incident_id)
@@ -122,13 +125,14 @@ def snooze(tx: Tx, incident_id: int, seconds: int, actor: str) -> Answer:
     _unresolved(lock(tx, incident_id))
     until = tx.now + timedelta(seconds=seconds)
     after = tx.one(Incident, "snooze", id=incident_id, until=until)
+    _end_silence(tx, after)
     return _stopped(tx, after, "snoozed", actor, until=until.isoformat(timespec="seconds"))
 
 
 def reassign(tx: Tx, incident_id: int, target: Target, actor: str) -> Answer:
     """From here on the incident climbs a ladder of one step that tells this target, at once. Raises Conflict when it
     is resolved."""
-    _unresolved(lock(tx, incident_id))
+    _end_silence(tx, _unresolved(lock(tx, incident_id)))
     policy = as_json(ladder.single(target, SINGLE_STEP_WAIT))
     after = tx.one(Incident, "reassign", id=incident_id, policy=policy)
     answer = _stopped(tx, after, "reassigned", actor, target=target.label)
@@ -220,6 +224,18 @@ def _stopped(tx: Tx, after: Incident, event: str, actor: str | None, notice: str
         )
         tx.ring()
     return Answer(after, True, cancelled, air)
+
+
+def _end_silence(tx: Tx, incident: Incident) -> None:
+    """A person has decided anew about a silent key: only that counts when it fires again."""
+    if incident.snoozed_until is not None and incident.dedup_key is not None:
+        tx.run(
+            "end_silence",
+            service_id=incident.service_id,
+            dedup_key=incident.dedup_key,
+            now=tx.now,
+            id=incident.id,
+        )
 
 
 def _unresolved(incident: Incident) -> Incident:

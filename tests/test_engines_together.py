@@ -105,32 +105,27 @@ def test_k099_ingest_acknowledge_and_engines_on_one_incident_meet_no_deadlock(
     service = factories.ladder(database, phone.url, wait=1, repeat=50)
     source = Source(service, "api", None, "integration:api/prom")
     before = deadlocks(database)
-    end = time.monotonic() + 3
     with ExitStack() as stack:
         for _ in range(2):
             stack.enter_context(running_engine(database.url, Doorbell(), settings=QUICK))
         with ThreadPoolExecutor(6) as threads:
-            done = [threads.submit(_worry, database, source, number, end) for number in range(6)]
-            counts = [item.result() for item in done]
-    assert all(count > 20 for count in counts)
+            for done in [threads.submit(_worry, database, source, number) for number in range(6)]:
+                done.result()
     assert deadlocks(database) == before
     assert factories.run(database, "select count(*) from incident where status <> 'RESOLVED'")[0][0] <= 1
 
 
-def _worry(database: Database, source: Source, number: int, end: float) -> int:
-    """Open, acknowledge, take back, escalate and resolve the same key until the end; how often."""
+def _worry(database: Database, source: Source, number: int) -> None:
+    """Alert on one key again and again, and in half of the threads acknowledge, take back, escalate, resolve it."""
     acts = [incidents.acknowledge, incidents.unacknowledge, incidents.escalate, incidents.resolve]
-    count = 0
-    while time.monotonic() < end:
+    for turn in range(80):
         done = do(database, opening.accept, source, Event("trigger", "Disk full", dedup_key="disk"))
         assert done.id is not None
         if number % 2:
             try:
-                do(database, acts[count % 4 if number > 1 else 0], done.id, ALICE)
+                do(database, acts[turn % 4 if number > 1 else 0], done.id, ALICE)
             except Conflict:
                 pass
-        count += 1
-    return count
 
 
 def deadlocks(database: Database) -> int:

@@ -216,6 +216,42 @@ def test_k035_a_silenced_key_stays_silent_through_resolve_and_refire(
     assert [row.id for row in claim(database)] == [row["id"] for row in rows(database, again.id)]
 
 
+@pytest.mark.parametrize("act", ["acknowledge", "escalate", "reassign", "reopen"])
+def test_who_ends_the_silence_of_a_key_ends_it_for_good(database: Database, source: Source, act: str) -> None:
+    first = alert(database, source)
+    assert first.id is not None
+    do(database, incidents.snooze, first.id, 3600, ALICE)
+    alert(database, source, action="resolve")
+    again = alert(database, source)
+    assert again.id is not None
+    if act == "reopen":
+        alert(database, source, action="resolve")
+    extra = [person(database, "bob")] if act == "reassign" else []
+    do(database, getattr(incidents, act), again.id, *extra, ALICE)
+    alert(database, source, action="resolve")
+    third = alert(database, source)
+    assert third.id is not None
+    assert state(database, third.id).snoozed_until is None
+    assert [row["status"] for row in rows(database, third.id)] == ["PENDING"]
+
+
+def test_the_latest_snooze_of_a_key_counts_also_where_it_is_the_shorter_one(
+    database: Database, source: Source, clock: MovedClock
+) -> None:
+    first = alert(database, source)
+    assert first.id is not None
+    do(database, incidents.snooze, first.id, 8 * 3600, ALICE)
+    alert(database, source, action="resolve")
+    again = alert(database, source)
+    assert again.id is not None
+    do(database, incidents.snooze, again.id, 3600, ALICE)
+    alert(database, source, action="resolve")
+    clock.pass_(minutes=61)
+    third = alert(database, source)
+    assert third.id is not None
+    assert state(database, third.id).snoozed_until is None
+
+
 def test_after_the_silence_a_refire_pages_at_once(database: Database, source: Source, clock: MovedClock) -> None:
     first = alert(database, source)
     assert first.id is not None

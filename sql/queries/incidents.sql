@@ -74,6 +74,18 @@ set status = 'TRIGGERED', acknowledged_at = null, acknowledged_by = null, ack_ti
 where id = :id and status <> 'RESOLVED'
 returning *;
 
+-- name: end_silence!
+-- What earlier incidents of this key say of its silence counts no more. Their rows are never waited for.
+with earlier as materialized (
+    select id
+    from incident
+    where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now and id <> :id
+        and status = 'RESOLVED'
+    order by id
+    for no key update skip locked
+)
+update incident i set snoozed_until = null from earlier e where i.id = e.id;
+
 -- name: reassign
 -- An open incident climbs another ladder from here on, and is TRIGGERED.
 update incident
