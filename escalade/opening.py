@@ -104,18 +104,17 @@ def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
     A service with too many open incidents takes further alerts as repeats of one incident that says so. Raises
     NotFound where the service has been deleted in the meantime.
     """
-    before = tx.one(
-        Before,
-        "before_opening",
-        service_id=source.service_id,
-        dedup_key=event.dedup_key,
-        now=tx.now,
-        most=tx.limits.max_open,
-    )
+    before = look(tx, source, event.dedup_key)
     if before.full and tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key) is None:
         incident, _ = open_or_count(tx, source, flood(tx.limits.max_open), None)
         return incident, False
     return open_or_count(tx, source, event, before.silent_until)
+
+
+def look(tx: Tx, source: Source, key: str | None) -> Before:
+    """What is known before an alert under this key is taken."""
+    most = tx.limits.max_open
+    return tx.one(Before, "before_opening", service_id=source.service_id, dedup_key=key, now=tx.now, most=most)
 
 
 def flood(most: int) -> Event:
@@ -146,6 +145,9 @@ def open_or_count(tx: Tx, source: Source, event: Event, silent_until: datetime |
     if incident.count > 1:
         return repage(tx, incident), False
     timeline.record(tx, incident.id, "triggered", source.actor)
+    if silent_until is not None:
+        # Whoever held the key until now may have ended the silence: then this one pages.
+        silent_until = look(tx, source, event.dedup_key).silent_until
     return begin(tx, incident, silent_until), True
 
 

@@ -122,3 +122,29 @@ def test_the_key_of_a_service_that_differs_is_another_key(database: Database) ->
     one, other = crowd(database), factories.service(database, factories.policy(database, name="none"), name="web")
     with database.begin() as tx:
         assert alert(tx, one).id != alert(tx, other).id
+
+
+def test_an_alert_pages_when_the_silence_of_its_key_ended_while_it_waited(database: Database, hands: Hands) -> None:
+    service = crowd(database)
+    with database.begin() as tx:
+        old = alert(tx, service).id
+        incidents.snooze(tx, old, 8 * 3600, ALICE)
+    waiting = hands.call(alert, service, before="open_incident").stopped()
+    with database.begin() as tx:
+        incidents.acknowledge(tx, old, ALICE)
+        incidents.resolve(tx, old, ALICE)
+    new = waiting.done().id
+    assert new != old
+    assert ("PAGE", "PENDING") in factories.statuses(database, new)
+    assert check(database.url) == []
+
+
+def test_an_alert_stays_silent_when_the_incident_its_key_was_silenced_on_was_resolved(database: Database) -> None:
+    service = crowd(database)
+    with database.begin() as tx:
+        old = alert(tx, service).id
+        incidents.snooze(tx, old, 8 * 3600, ALICE)
+        incidents.resolve(tx, old, ALICE)
+        new = alert(tx, service).id
+    assert new != old and factories.statuses(database, new) == []
+    assert check(database.url) == []
