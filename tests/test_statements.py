@@ -1,5 +1,6 @@
 """How many statements things take: a number that does not grow with what there is to do."""
 
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -19,9 +20,12 @@ class Asked(Mapping[str, str]):
     def __init__(self) -> None:
         self.real: Mapping[str, str] = db.queries()
         self.names: list[str] = []
+        self.thread = threading.current_thread()
 
     def __getitem__(self, name: str) -> str:
-        self.names.append(name)
+        # The pool's own threads make connections whenever they like.
+        if threading.current_thread() is self.thread:
+            self.names.append(name)
         return self.real[name]
 
     def __iter__(self) -> Iterator[str]:
