@@ -16,6 +16,7 @@ def report_strays(begin: Begin) -> int:
     """Say of every stray that it is one, in its timeline and in the log; how many had not been reported yet."""
     with begin() as tx:
         ids = tx.values("lock_strays", now=tx.now)
+        tx.reread_clock()
         found = tx.values("report_strays", ids=ids, now=tx.now) if ids else []
     if found:
         numbers = ", ".join(str(incident_id) for incident_id in sorted(found)[:NAMED])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from escalade import climbing, incidents, timeline
+from escalade import climbing, incidents, strays, timeline
 from escalade.db import Database, Tx
 from tests import factories
 from tests.clock import MovedClock
@@ -173,3 +173,14 @@ def test_a_first_step_with_nobody_to_reach_wakes_the_engine_for_the_next(databas
     incident = factories.open_incident(database, service)
     assert next_step_due(database, incident.id)
     assert database.doorbell.event.is_set()
+
+
+def test_a_stray_is_reported_at_a_time_read_after_the_lock(database: Database, hands: Hands, clock: MovedClock) -> None:
+    incident = opened(database)
+    factories.run(database, "delete from notification_attempt where kind = 'STEP'")
+    clock.pass_(seconds=61)
+    report = hands.start(strays.report_strays, before="lock_strays").stopped()
+    with database.begin() as tx:
+        incidents.note(tx, incident.id, "written after the engine read the time", ALICE)
+    assert report.done() == 1
+    assert not [line for line in check(database.url) if "timeline" in line]
