@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
@@ -141,13 +142,13 @@ def test_a_result_that_cannot_be_recorded_is_kept_and_recorded_later(database: D
 
 
 @pytest.fixture
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Database, Path]]:
+def own_server() -> Iterator[tuple[Database, Path]]:
     """A migrated database on a server that the test may stop: its pool, and the server's data."""
-    folder = tmp_path_factory.mktemp("pg")
-    with embedded.running(folder, {}) as url:
+    # Not below pytest's own directory: another run would close that to the account that the server runs as.
+    with TemporaryDirectory(prefix="escalade-test-") as folder, embedded.running(Path(folder), {}) as url:
         migrate(url)
         with closing(Database(url, size=4, wait=1.0)) as database:
-            yield database, folder / "postgres"
+            yield database, Path(folder) / "postgres"
 
 
 def restart(data: Path) -> None:
