@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import psycopg
 
@@ -125,23 +126,7 @@ def flood(most: int) -> Event:
 
 def open_or_count(tx: Tx, source: Source, event: Event, silent_until: datetime | None) -> tuple[Incident, bool]:
     """The one statement that opens or counts, and what follows from it."""
-    incident = tx.maybe(
-        Incident,
-        "open_incident",
-        service_id=source.service_id,
-        integration_id=source.integration_id,
-        title=event.title,
-        details=event.details,
-        severity=event.severity,
-        dedup_key=event.dedup_key,
-        link=event.link,
-        alert_group=as_json(event.group) if event.group is not None else None,
-        sanitized=event.sanitized,
-        actor=source.actor,
-        now=tx.now,
-    )
-    if incident is None:
-        raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
+    incident = write(tx, source, event)
     if incident.count > 1:
         return repage(tx, incident), False
     timeline.record(tx, incident.id, "triggered", source.actor)
@@ -149,6 +134,34 @@ def open_or_count(tx: Tx, source: Source, event: Event, silent_until: datetime |
         # Whoever held the key until now may have ended the silence: then this one pages.
         silent_until = look(tx, source, event.dedup_key).silent_until
     return begin(tx, incident, silent_until), True
+
+
+def write(tx: Tx, source: Source, event: Event) -> Incident:
+    """Insert the incident, or count on the open one. Raises NotFound where what it belongs to has been deleted."""
+    try:
+        incident = tx.maybe(Incident, "open_incident", now=tx.now, **values(source, event))
+    except psycopg.errors.ForeignKeyViolation:
+        # It was there when the statement began, and its deletion committed before the end.
+        incident = None
+    if incident is None:
+        raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
+    return incident
+
+
+def values(source: Source, event: Event) -> dict[str, Any]:
+    """What an incident takes over from its alert."""
+    return {
+        "service_id": source.service_id,
+        "integration_id": source.integration_id,
+        "title": event.title,
+        "details": event.details,
+        "severity": event.severity,
+        "dedup_key": event.dedup_key,
+        "link": event.link,
+        "alert_group": as_json(event.group) if event.group is not None else None,
+        "sanitized": event.sanitized,
+        "actor": source.actor,
+    }
 
 
 def trigger_target(tx: Tx, target: Target, event: Event, actor: str) -> Incident:

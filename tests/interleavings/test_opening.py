@@ -4,7 +4,7 @@ import pytest
 
 from escalade import incidents, opening
 from escalade.db import Database, Tx
-from escalade.errors import Conflict
+from escalade.errors import Conflict, NotFound
 from escalade.inbound.base import Event
 from tests import factories
 from tests.clock import MovedClock
@@ -148,3 +148,16 @@ def test_an_alert_stays_silent_when_the_incident_its_key_was_silenced_on_was_res
         new = alert(tx, service).id
     assert new != old and factories.statuses(database, new) == []
     assert check(database.url) == []
+
+
+def test_an_alert_whose_service_is_deleted_while_it_waits_is_refused(database: Database, hands: Hands) -> None:
+    service = crowd(database)
+
+    def delete(tx: Tx) -> None:
+        tx.conn.execute("delete from service where id = %s", [service])
+
+    deleting = hands.call(delete, before="commit").stopped()
+    waiting = hands.call(alert, service).blocked()
+    deleting.done()
+    with pytest.raises(NotFound, match="no service"):
+        waiting.done()
