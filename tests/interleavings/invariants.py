@@ -39,7 +39,8 @@ RULES = {
     "the timeline runs backwards": """
         select * from (
             select incident_id, id, event, at, lag(at) over (partition by incident_id order by id) as before
-            from incident_event where event not in ('delivered', 'retry', 'failed', 'cancelled', 'lease_expired')) x
+            from incident_event
+            where event not in ('delivered', 'late', 'retry', 'failed', 'cancelled', 'lease_expired')) x
         where at < before""",
 }
 
