@@ -28,7 +28,7 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
         url = config.database_url or stack.enter_context(embedded.running(config.data_dir))
         migrate(url)
         health, doorbell = Health(engine_expected=engine), Doorbell()
-        limits = Limits(config.max_tries, config.max_open)
+        limits = limits_of(config)
         db = Database(url, config.db_pool, doorbell, limits)
         stack.callback(db.close)
         signer = Signer(signing_keys(config, db))
@@ -56,7 +56,7 @@ def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, he
         deadline=config.send_deadline,
         poll=config.poll_seconds,
         archive_days=config.archive_after_days,
-        limits=Limits(config.max_tries, config.max_open),
+        limits=limits_of(config),
         keep_days=config.keep_days,
     )
     workers: list[Worker] = [Engine(url, numbers, senders, links, doorbell, health)]
@@ -67,6 +67,11 @@ def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, he
     for worker in workers:
         worker.start()
     return workers
+
+
+def limits_of(config: Config) -> Limits:
+    """The numbers that verbs go by."""
+    return Limits(config.max_tries, config.max_open, config.late_seconds)
 
 
 def signing_keys(config: Config, db: Database) -> list[str]:

@@ -129,6 +129,7 @@ def settle(tx: Tx, owner: str, outcomes: Sequence[Outcome]) -> list[Settled]:
         "settle",
         owner=owner,
         now=tx.now,
+        late=tx.limits.late_seconds,
         ids=[outcome.id for outcome in outcomes],
         seqs=[outcome.seq for outcome in outcomes],
         outcomes=[outcome.outcome for outcome in outcomes],

@@ -101,8 +101,7 @@ def skip_step(tx: Tx, incident: Incident, step: Step, why: str) -> None:
     if step.step <= len(incident.policy.get("steps", [])):
         fanout.insert_step(tx, incident, step.step + 1, 0)
     else:
-        tx.run("exhaust", id=incident.id, now=tx.now)
-        timeline.record(tx, incident.id, "exhausted", None, round=step.round)
+        fanout.exhaust(tx, incident, step.step)
 
 
 def escalate_early(begin: Begin) -> int:

@@ -57,10 +57,11 @@ def prepare_session(conn: psycopg.Connection[Any], *, lock_ms: int = 2000, state
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers of the configuration that verbs write into rows."""
+    """Numbers of the configuration that verbs go by."""
 
     max_tries: int = 8
     max_open: int = 5000
+    late_seconds: float = 60.0
 
 
 class Tx:

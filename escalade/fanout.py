@@ -50,10 +50,15 @@ def end_round(tx: Tx, incident: Incident, policy: ladder.Policy) -> Incident:
         again = tx.one(Incident, "next_round", id=incident.id)
         timeline.record(tx, incident.id, "repeated", round=again.round)
         return fan_out(tx, again, 1)
+    return exhaust(tx, incident, len(policy.steps) + 1)
+
+
+def exhaust(tx: Tx, incident: Incident, step: int) -> Incident:
+    """Nothing is left to climb: people see it, and the fallback is told. `step` is the one past the last."""
     tx.run("exhaust", id=incident.id, now=tx.now)
     timeline.record(tx, incident.id, "exhausted", round=incident.round)
     reached = reach(tx, settings.fallback(tx), incident.urgency)
-    told = insert_pages(tx, incident, len(policy.steps) + 1, "exhausted", reached.pages)
+    told = insert_pages(tx, incident, step, "exhausted", reached.pages)
     for target, why in reached.skipped:
         timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
     if told:

@@ -1,6 +1,8 @@
 """What happens before the first request is served: the first admin, demo data, and the lines that say how to begin."""
 
 import secrets
+import sys
+from pathlib import Path
 
 from escalade import demo, settings, tokens, users
 from escalade.config import Config
@@ -50,6 +52,13 @@ def create_admin(tx: Tx, email: str, password: str) -> None:
 
 
 def announce(lines: list[str]) -> None:
-    """Print how to begin."""
+    """Print how to begin, with commands as they work from here."""
     for line in lines:
-        print(line, flush=True)
+        print(line.replace("python app.py", f"{interpreter()} app.py"), flush=True)
+
+
+def interpreter() -> str:
+    """What runs this program, as a person in this folder would type it."""
+    here = Path.cwd()
+    program = Path(sys.executable)
+    return str(program.relative_to(here)) if program.is_relative_to(here) else "python"

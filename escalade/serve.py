@@ -18,6 +18,7 @@ from escalade.health import Health
 log = logging.getLogger("escalade.serve")
 
 DRAIN_SECONDS = 25.0
+REPEAT_SECONDS = 1.0
 THREADS = 8
 
 
@@ -58,6 +59,7 @@ class Shutdown:
         self.health = health
         self.drain = drain
         self.drained = False
+        self.told_at = 0.0
 
     def install(self) -> None:
         """Handle both signals from here on. Only in the main thread."""
@@ -69,9 +71,13 @@ class Shutdown:
         if self.drained:
             raise SystemExit(0)
         if self.health.draining:
-            log.warning("told to stop a second time: ending at once")
-            os._exit(1)
+            # Whoever stops make stops its child too, so that both pass the signal on: one wish, said twice.
+            if time.monotonic() - self.told_at > REPEAT_SECONDS:
+                log.warning("told to stop a second time: ending at once")
+                os._exit(1)
+            return
         self.health.draining = True
+        self.told_at = time.monotonic()
         threading.Thread(target=self._drain, name="drain", daemon=True).start()
 
     def _drain(self) -> None:

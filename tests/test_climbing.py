@@ -344,3 +344,15 @@ def test_away_tells_a_lost_database_from_a_busy_row() -> None:
     assert not climbing.away(psycopg.errors.LockNotAvailable("busy"))
     assert not climbing.away(ValueError("a fault of ours"))
     assert not climbing.away(psycopg.errors.UniqueViolation("twice"))
+
+
+def test_a_ladder_that_raises_to_its_end_still_tells_the_fallback(database: Database, clock: MovedClock) -> None:
+    ops = factories.channel(database, "http://127.0.0.1:1/ops")
+    factories.fallback(database, "channel", ops, "ops")
+    incident = factories.open_incident(database, factories.ladder(database, "http://127.0.0.1:1"))
+    step = incidents.Step(0, 1, 3, 2)
+    with database.begin() as tx:
+        climbing.skip_step(tx, incidents.lock(tx, incident.id), step, "it raises")
+    assert "fallback_told" in factories.events(database, incident.id)
+    [(exhausted,)] = factories.run(database, "select exhausted_at from incident where id = %s", incident.id)
+    assert exhausted is not None

@@ -233,3 +233,17 @@ def test_what_is_finished_leaves_with_its_resolved_incident_and_what_failed_stay
     left = factories.run(database, "select id from notification_attempt where kind = 'PAGE'")
     gone = factories.run(database, "select id from notification_attempt_archive order by id")
     assert left == [(other.id,)] and gone[0] == (one.id,) and len(gone) == 2
+
+
+@pytest.mark.parametrize(("waited", "said"), [(30, []), (90, [90])])
+def test_a_page_that_went_out_late_says_so_in_the_timeline(
+    database: Database, clock: MovedClock, waited: int, said: list[int]
+) -> None:
+    incident = opened(database, people=1)
+    clock.pass_(seconds=waited)
+    with database.read() as tx:
+        settle(tx, claim(tx), "DELIVERED")
+    late = factories.run(
+        database, "select data -> 'seconds' from incident_event where incident_id = %s and event = 'late'", incident.id
+    )
+    assert [round(seconds) for (seconds,) in late] == said

@@ -50,6 +50,7 @@ PLANS: dict[str, tuple[dict[str, Any], set[str]]] = {
             "requests": ["", ""],
             "answers": ["", ""],
             "now": NOW,
+            "late": 60.0,
             "owner": "me",
         },
         {"notification_attempt_pkey"},

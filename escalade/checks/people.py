@@ -93,7 +93,7 @@ def services(tx: Tx, config: Config) -> Iterator[Finding]:
     rows = tx.many(dict, "doctor_services")
     deaf = [row["name"] for row in rows if not row["heard"]]
     if not rows:
-        yield warning("services", "none, so no alert can come in; set one up on /setup or with: python app.py apply")
+        yield warning("services", "none, so no alert can come in; set one up with: python app.py apply")
     elif deaf:
         yield warning("services", f"{listed(deaf)}: without integration or heartbeat, so no alert comes in; add one")
     else:

@@ -43,7 +43,10 @@ def run(options: Namespace, serve: Serve) -> int:
 def start(options: Namespace, config: Config, serve: Serve) -> int:
     """serve"""
     logs.setup(config.log)
-    if found := config.serve_faults():
+    found = config.serve_faults()
+    if config.database_url is None and (reason := embedded.refusal(os.environ)):
+        found.append(reason)
+    if found:
         raise ConfigFaults(found)
     try:
         return serve(config, engine=not options.no_engine, demo=options.demo)

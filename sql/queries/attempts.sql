@@ -77,7 +77,7 @@ with outcome as (
         :started::timestamptz[], :ended::timestamptz[], :requests::text[], :answers::text[])
         as o (id, seq, outcome, delay, error, started_at, ended_at, request, answer)
 ), locked as materialized (
-    select t.id, t.incident_id, t.kind, t.tries, t.status as was, o.seq, o.outcome, o.delay, o.error,
+    select t.id, t.incident_id, t.kind, t.tries, t.first_due_at, t.status as was, o.seq, o.outcome, o.delay, o.error,
         o.started_at, o.ended_at, o.request, o.answer,
         case
             when o.outcome = 'DELIVERED' then 'DELIVERED'
@@ -128,6 +128,12 @@ with outcome as (
     from locked l
     where l.incident_id is not null and l.outcome <> 'RELEASE'
     order by l.id
+), late as (
+    insert into incident_event (incident_id, at, event, actor, data)
+    select l.incident_id, :now, 'late', null,
+        jsonb_build_object('attempt', l.id, 'seconds', round(extract(epoch from l.started_at - l.first_due_at)))
+    from locked l
+    where l.kind = 'PAGE' and l.next = 'DELIVERED' and l.started_at - l.first_due_at > make_interval(secs => :late)
 )
 select o.id, o.seq, l.was, s.status, l.kind,
     l.id is null and (t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner) as lost
