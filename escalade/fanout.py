@@ -57,7 +57,7 @@ def exhaust(tx: Tx, incident: Incident, step: int) -> Incident:
     """Nothing is left to climb: people see it, and the fallback is told. `step` is the one past the last."""
     tx.run("exhaust", id=incident.id, now=tx.now)
     timeline.record(tx, incident.id, "exhausted", round=incident.round)
-    reached = reach(tx, settings.fallback(tx), incident.urgency)
+    reached = _fallback(tx, incident)
     told = insert_pages(tx, incident, step, "exhausted", reached.pages)
     for target, why in reached.skipped:
         timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
@@ -66,6 +66,17 @@ def exhaust(tx: Tx, incident: Incident, step: int) -> Incident:
     else:
         timeline.record(tx, incident.id, "fallback_missing", why="none is set, or none of it can be reached")
     return tx.one(Incident, "incident_by_id", id=incident.id)
+
+
+def _fallback(tx: Tx, incident: Incident) -> Reached:
+    # An incident must come to its end even where the fallback cannot be worked out.
+    try:
+        return reach(tx, settings.fallback(tx), incident.urgency)
+    except psycopg.Error:
+        raise
+    except Exception as error:
+        log.exception("the fallback could not be worked out")
+        return Reached(skipped=[("fallback", f"it could not be worked out: {error}")])
 
 
 def insert_step(tx: Tx, incident: Incident, step: int, wait: float) -> None:

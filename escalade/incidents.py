@@ -125,6 +125,8 @@ def snooze(tx: Tx, incident_id: int, seconds: int, actor: str) -> Answer:
     _unresolved(lock(tx, incident_id))
     until = tx.now + timedelta(seconds=seconds)
     after = tx.one(Incident, "snooze", id=incident_id, until=until)
+    # It may end before the engine would look again.
+    tx.ring()
     _end_silence(tx, after)
     return _stopped(tx, after, "snoozed", actor, until=until.isoformat(timespec="seconds"))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from escalade import incidents, oncall, schedules
+from escalade import fanout, incidents, oncall, schedules
 from escalade.db import Database
 from tests import factories
 from tests.acting import ALICE, BOB, claim, climb, do, entries, rows, send, state
@@ -246,3 +246,12 @@ def test_a_contact_that_is_gone_by_the_time_it_is_due_fails_and_the_ladder_goes_
     send(database, "FAILED")
     climb(database)
     assert paged(database, incident) == ["user:alice@example.com", "user:bob@example.com"]
+
+
+def test_a_fallback_that_cannot_be_worked_out_keeps_no_incident_from_its_end(database: Database) -> None:
+    factories.run(database, """insert into setting (name, value) values ('fallback', '[{"kind": "channel"}]')""")
+    incident = factories.open_incident(database, factories.ladder(database, "http://127.0.0.1:1"))
+    with database.begin() as tx:
+        after = fanout.exhaust(tx, incidents.lock(tx, incident.id), 3)
+    assert after.exhausted_at is not None
+    assert factories.events(database, incident.id)[-2:] == ["target_skipped", "fallback_missing"]
