@@ -5,7 +5,9 @@ A query is a name in `sql/queries/*.sql`; rows become the dataclass that the cal
 """
 
 import logging
+import select
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger("escalade.db")
 
+# How long a connection is trusted to work after it was last used, in seconds.
+TRUSTED_SECONDS = 2.0
 KEEPALIVE = {
     "keepalives": 1,
     "keepalives_idle": 10,
@@ -141,6 +145,7 @@ class Session:
 
     def __init__(self, url: str, limits: Limits | None = None) -> None:
         self.conn = connect(url)
+        Tx(self.conn).run("plan_once")
         self.limits = limits or Limits()
 
     @contextmanager
@@ -183,6 +188,21 @@ class Doorbell:
         self.event.set()
 
 
+class Pooled(psycopg.Connection[Any]):
+    """A connection of the pool, which remembers when it was last given back (monotonic seconds)."""
+
+    rested_at = 0.0
+
+
+def check_idle(conn: psycopg.Connection[Any]) -> None:
+    """Ask whether a connection still works. One that was used a moment ago is only asked where its socket has
+    something to say, as it does once the server has gone: an alert waits for the answer."""
+    poll = select.poll()
+    poll.register(conn.fileno(), select.POLLIN)
+    if poll.poll(0) or time.monotonic() - getattr(conn, "rested_at", 0.0) > TRUSTED_SECONDS:
+        ConnectionPool.check_connection(conn)
+
+
 class Database:
     """A small pool of connections for the web, the command line and the tests."""
 
@@ -198,20 +218,21 @@ class Database:
         self.limits = limits or Limits()
         self.doorbell = doorbell or Doorbell()
         self.wait = wait
-        self.pool = ConnectionPool(
+        self.pool: ConnectionPool[Pooled] = ConnectionPool(
             url,
             min_size=1,
             max_size=size,
             kwargs={"autocommit": True, "application_name": "escalade", "prepare_threshold": 3, **KEEPALIVE},
             configure=prepare_session,
-            check=ConnectionPool.check_connection,
+            check=check_idle,
+            connection_class=Pooled,
             max_lifetime=1800,
             timeout=wait,
             open=True,
         )
 
     @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def connection(self) -> Iterator[Pooled]:
         """A pooled connection. Raises Unavailable where none comes free in time or the database is away."""
         try:
             conn = self.pool.getconn(self.wait)
@@ -222,6 +243,7 @@ class Database:
         except psycopg.OperationalError as error:
             raise unavailable(error) from error
         finally:
+            conn.rested_at = time.monotonic()
             self.pool.putconn(conn)
 
     @contextmanager

@@ -9,12 +9,13 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import psycopg
 
 from escalade import attempts, climbing, heartbeats, housekeeping, metrics, strays
 from escalade.attempts import Due
+from escalade.clock import Clock
 from escalade.db import Begin, Doorbell, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
@@ -27,8 +28,9 @@ log = logging.getLogger("escalade.engine")
 BUSY_SLEEP = 0.1
 # How long the database's time may be carried on by our own monotonic clock between polls that find nothing.
 CLOCK_SECONDS = 60.0
-# How long to wait for more results before a few are recorded, and how long it is believed unseen that pages are due.
-GATHER_SECONDS = 0.001
+# How long to wait for more results before a few are recorded; and how long it is believed unseen that pages are due,
+# and a reading of the clock good enough to change rows by.
+GATHER_SECONDS = 0.0003
 TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
 ASSUMED = Due(
@@ -54,8 +56,7 @@ class Engine:
         self.dispatch = Dispatch(senders, links, settings)
         self.rng = random.Random()
         self.stopping = threading.Event()
-        self.clock: datetime | None = None
-        self.clock_read_at = 0.0
+        self.clock = Clock()
         self.assuming_since: float | None = None
         self.full = False
         self.done_at: dict[str, float] = {}
@@ -131,17 +132,15 @@ class Engine:
         rung = self.doorbell.event.is_set()
         self.doorbell.event.clear()
         with metrics.tick_seconds.time():
-            fresh = rung or self.dispatch.waiting()
-            tx = self._read_clock(session) if fresh else self._carry_clock(session)
+            tx = self._statements(session, rung)
             settled = self.dispatch.settle(tx)
             due = self._look(tx, likely=rung or (settled > 0 and self.full))
-            if due.anything and not fresh:
-                # What changes rows is given a time that was really read, and leases count from that moment.
-                tx = self._read_clock(session)
+            if due.anything:
+                tx = self.clock.carried(session, TRUST_SECONDS)
             worked = self._climb(session, due) if due.step or due.lease or due.recheck or due.wake or due.beat else 0
             if worked:
-                tx = self._read_clock(session)
-            claimed = self.dispatch.claim(tx, due, self.clock_read_at) if due.high or due.low else 0
+                tx = self.clock.fresh(session)
+            claimed = self.dispatch.claim(tx, due, self.clock.at) if due.high or due.low else 0
             self.full = claimed > 0 and due.high
             self._keep_house(session)
         self._ticked()
@@ -149,6 +148,13 @@ class Engine:
         if worked or self.dispatch.waiting() or (free and (claimed or due.assumed)):
             return 0.0
         return self.sleep_for(tx.now, due)
+
+    def _statements(self, session: Session, rung: bool) -> Tx:
+        """Statements at a time good enough for what comes: what rang is due only now, what changes rows needs a recent
+        reading, and an idle poll is one statement."""
+        if rung:
+            return self.clock.fresh(session)
+        return self.clock.carried(session, TRUST_SECONDS if self.dispatch.waiting() else CLOCK_SECONDS)
 
     def _gather(self) -> None:
         """Results that come back together are recorded together: while most are still out, wait for them a moment."""
@@ -164,22 +170,6 @@ class Engine:
             return ASSUMED
         self.assuming_since = None
         return attempts.whats_due(tx)
-
-    def _read_clock(self, session: Session) -> Tx:
-        """Statements at the database's time, read now."""
-        tx = session.single()
-        self.clock_read_at = time.monotonic()
-        self.clock = tx.now
-        return tx
-
-    def _carry_clock(self, session: Session) -> Tx:
-        """Statements at the last reading carried on by our own clock, so that an idle poll is one statement."""
-        age = time.monotonic() - self.clock_read_at
-        if self.clock is None or age > CLOCK_SECONDS:
-            return self._read_clock(session)
-        tx = session.single()
-        tx.take_clock(self.clock + timedelta(seconds=age))
-        return tx
 
     def _climb(self, session: Session, due: Due) -> int:
         chores: tuple[tuple[bool, Callable[[Begin], int]], ...] = (

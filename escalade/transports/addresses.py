@@ -9,6 +9,8 @@ from urllib.parse import quote, unquote
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
+from escalade.transports.base import DeliveryError
+
 _MAIL = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@(?P<domain>[^\s@<>,;:\\\"()\[\]]{1,253})")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _UNFIT = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -48,6 +50,11 @@ class WebAddress:
         return f"{self.scheme}://{login}{self.authority}"
 
     @property
+    def bare(self) -> str:
+        """The address as a request has it: no login and no fragment."""
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+    @property
     def bracketed(self) -> str:
         """The host as it stands in an address: IPv6 in brackets."""
         return f"[{self.host}]" if ":" in self.host else self.host
@@ -76,6 +83,14 @@ def parse_web(address: str) -> WebAddress:
         None if user is None else unquote(user),
         None if user is None else unquote(password),
     )
+
+
+def take_apart(address: str) -> WebAddress:
+    """The same for a sender: DeliveryError (permanent) where the address is none."""
+    try:
+        return parse_web(address)
+    except ValueError as fault:
+        raise DeliveryError(str(fault), permanent=True) from None
 
 
 def _is_host(host: str) -> bool:

@@ -10,3 +10,8 @@ select set_config('default_transaction_isolation', 'read committed', false),
 -- name: wait_at_most!
 -- For this transaction alone: how long a lock may be waited for, in milliseconds.
 select set_config('lock_timeout', :lock_ms, true);
+
+-- name: plan_once!
+-- The engine asks the same few questions all the time, and each has one sensible plan (tests say which): planning
+-- them again would take as long as answering them.
+select set_config('plan_cache_mode', 'force_generic_plan', false);

@@ -1,0 +1,33 @@
+"""The database's time as the engine has it: read, or carried on for a while by our own monotonic clock."""
+
+import time
+from datetime import datetime, timedelta
+
+from escalade.db import Session, Tx
+
+
+class Clock:
+    """The last reading. `at` is the monotonic moment of the time last handed out: leases count from there."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self._read: datetime | None = None
+        self._read_at = 0.0
+
+    def fresh(self, session: Session) -> Tx:
+        """Statements at a time that is read now."""
+        tx = session.single()
+        # The moment before the question: a lease may seem older than it is, never younger.
+        self.at = self._read_at = time.monotonic()
+        self._read = tx.now
+        return tx
+
+    def carried(self, session: Session, most: float) -> Tx:
+        """Statements at the last reading carried on, if it is at most so many seconds old; at a fresh one else."""
+        now = time.monotonic()
+        if self._read is None or now - self._read_at > most:
+            return self.fresh(session)
+        tx = session.single()
+        self.at = now
+        tx.take_clock(self._read + timedelta(seconds=now - self._read_at))
+        return tx
