@@ -10,6 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from psycopg import ProgrammingError, conninfo
 
+from escalade.transports.smtp import parse_server
+
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
@@ -111,6 +113,10 @@ def _web_url(text: str) -> str:
 
 def _smtp_url(text: str) -> str:
     split_url(text, "smtp", "smtps")
+    try:
+        parse_server(text)
+    except ValueError as fault:
+        raise ValueError(str(fault).removeprefix("SMTP_URL ").rstrip(".")) from None
     return text
 
 

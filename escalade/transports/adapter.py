@@ -83,12 +83,9 @@ def _write(connection: http.client.HTTPConnection, web: WebAddress, request: Pre
     except OSError:
         raise DeliveryError(f"The connection to {web.shown} broke while the request was sent.") from None
     except (ValueError, http.client.HTTPException):
-        raise bad_header(web) from None
-
-
-def bad_header(web: WebAddress) -> DeliveryError:
-    """The error for a header that cannot be sent. It does not quote it, since it may be a secret."""
-    return DeliveryError(f"A header for {web.shown} holds characters HTTP has no place for.", permanent=True)
+        raise DeliveryError(
+            f"A header for {web.shown} holds characters HTTP has no place for.", permanent=True
+        ) from None
 
 
 def _read(answer: http.client.HTTPResponse, wire: Wire) -> bytes:

@@ -95,8 +95,10 @@ def take_apart(address: str) -> WebAddress:
 
 def _is_host(host: str) -> bool:
     # What holds a colon is IPv6, which the parser has checked; names are checked because the resolver raises
-    # errors of its own kind for labels that are empty or too long.
+    # errors of its own kind for labels that are empty or too long, and requests for a * at the beginning.
     labels = host.removesuffix(".").split(".")
+    if host.startswith("*"):
+        return False
     return ":" in host or (len(host) <= 253 and all(0 < len(label) <= 63 for label in labels))
 
 

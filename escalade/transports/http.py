@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import requests
-from requests.exceptions import InvalidHeader, InvalidURL
 from requests.structures import CaseInsensitiveDict
 
 from escalade import __version__
 from escalade.retry import parse_retry_after
-from escalade.transports.adapter import BoundedAdapter, bad_header
+from escalade.transports.adapter import BoundedAdapter
 from escalade.transports.addresses import WebAddress, basic_login, secret_parts, take_apart
 from escalade.transports.base import DeliveryError, Network, Receipt
 from escalade.transports.peers import LookUp, system_look_up
@@ -92,16 +91,12 @@ def _send(web: WebAddress, body: bytes, headers: Mapping[str, str], adapter: Bou
 def _prepare(
     session: requests.Session, web: WebAddress, body: bytes, headers: Mapping[str, str]
 ) -> requests.PreparedRequest:
-    login = basic_login(web)
-    own = {"Authorization": login} if login else {}
-    try:
-        request = session.prepare_request(requests.Request("POST", web.bare, own | dict(headers), data=body))
-    except InvalidHeader:
-        raise bad_header(web) from None
-    except InvalidURL:
-        raise DeliveryError("The address names no valid host.", permanent=True) from None
+    request = session.prepare_request(requests.Request("POST", web.bare, data=body))
     # requests spells escapes anew (%7E becomes ~), and a receiver may have signed its address as it gave it.
     request.url = web.bare
+    login = basic_login(web)
+    # Set here, since requests would repeat a header it refuses, a secret maybe, in its error.
+    request.headers.update(({"Authorization": login} if login else {}) | dict(headers))
     return request
 
 

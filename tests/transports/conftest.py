@@ -51,7 +51,7 @@ class RawServer:
             self._start(self._run, connection)
 
     def _run(self, connection: socket.socket) -> None:
-        connection.settimeout(5)
+        connection.settimeout(30)
         # The sender hangs up at its deadline, which is the very thing under test.
         with connection, suppress(OSError):
             self._script(connection, self.stop)

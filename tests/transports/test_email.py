@@ -22,7 +22,8 @@ from escalade.transports.smtp import deliver, parse_server
 from escalade.transports.text import one_line
 from tests.transports.conftest import drip, incident, page
 
-SLACK = 0.5
+# What a send may take beyond its deadline on a busy machine. One that has no deadline never ends.
+SLACK = 5.0
 send = TRANSPORTS["email"].send
 
 
@@ -360,7 +361,7 @@ def test_a_look_up_that_hangs_ends_at_the_deadline(hasty: Network):
     over = threading.Event()
 
     def hang(host: str) -> list[str]:
-        over.wait(5)
+        over.wait(30)
         return []
 
     began = time.monotonic()
@@ -380,7 +381,7 @@ def test_an_endless_greeting_ends(serve, hasty: Network):
 
 
 def test_a_silent_server_ends_at_the_read_timeout(serve, hasty: Network):
-    server = serve(lambda connection, stop: stop.wait(5))
+    server = serve(lambda connection, stop: stop.wait(30))
     error = fails(page("alice@example.com"), at(hasty, server))
     assert sort(error) == "retry"
     assert "silent for 0.4 s" in error.message
@@ -393,7 +394,7 @@ def test_a_starttls_that_hangs_ends_in_time(serve, hasty: Network):
         connection.sendall(b"250-here\r\n250 STARTTLS\r\n")
         connection.recv(1000)
         connection.sendall(b"220 go\r\n")
-        stop.wait(5)
+        stop.wait(30)
 
     error = fails(page("alice@example.com"), at(hasty, serve(script)))
     assert sort(error) == "retry"
