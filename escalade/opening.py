@@ -17,6 +17,7 @@ from escalade.ladder import Target
 log = logging.getLogger("escalade.opening")
 
 FLOOD_KEY = "escalade:flood"
+NO_LIMIT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,9 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What decides how an alert is taken: a service that may not have more open incidents, a key that is silent."""
+class Opened(Incident):
+    """An incident just opened or counted on; `silent_until` where its key was snoozed in an earlier incident."""
 
-    full: bool
     silent_until: datetime | None
 
 
@@ -105,17 +105,10 @@ def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
     A service with too many open incidents takes further alerts as repeats of one incident that says so. Raises
     NotFound where the service has been deleted in the meantime.
     """
-    before = look(tx, source, event.dedup_key)
-    if before.full and tx.value("open_by_key", service_id=source.service_id, dedup_key=event.dedup_key) is None:
-        incident, _ = open_or_count(tx, source, flood(tx.limits.max_open), None)
-        return incident, False
-    return open_or_count(tx, source, event, before.silent_until)
-
-
-def look(tx: Tx, source: Source, key: str | None) -> Before:
-    """What is known before an alert under this key is taken."""
-    most = tx.limits.max_open
-    return tx.one(Before, "before_opening", service_id=source.service_id, dedup_key=key, now=tx.now, most=most)
+    opened = write(tx, source, event, tx.limits.max_open)
+    if opened is None and tx.value("service_exists", id=source.service_id):
+        return take(tx, source, write(tx, source, flood(tx.limits.max_open), NO_LIMIT))[0], False
+    return take(tx, source, opened)
 
 
 def flood(most: int) -> Event:
@@ -124,28 +117,32 @@ def flood(most: int) -> Event:
     return Event("trigger", title, severity="critical", dedup_key=FLOOD_KEY)
 
 
-def open_or_count(tx: Tx, source: Source, event: Event, silent_until: datetime | None) -> tuple[Incident, bool]:
-    """The one statement that opens or counts, and what follows from it."""
-    incident = write(tx, source, event)
-    if incident.count > 1:
-        return repage(tx, incident), False
-    timeline.record(tx, incident.id, "triggered", source.actor)
-    if silent_until is not None:
-        # Whoever held the key until now may have ended the silence: then this one pages.
-        silent_until = look(tx, source, event.dedup_key).silent_until
-    return begin(tx, incident, silent_until), True
+def take(tx: Tx, source: Source, opened: Opened | None) -> tuple[Incident, bool]:
+    """What follows from the statement that opened or counted. Raises NotFound where it did neither."""
+    if opened is None:
+        raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
+    if opened.count > 1:
+        return repage(tx, opened), False
+    return begin(tx, opened, _silence(tx, opened)), True
 
 
-def write(tx: Tx, source: Source, event: Event) -> Incident:
-    """Insert the incident, or count on the open one. Raises NotFound where what it belongs to has been deleted."""
+def _silence(tx: Tx, opened: Opened) -> datetime | None:
+    if opened.silent_until is None:
+        return None
+    # Whoever held the key until now may have ended the silence since the statement began: then this one pages.
+    silent: datetime | None = tx.value(
+        "silence_of_key", service_id=opened.service_id, dedup_key=opened.dedup_key, now=tx.now, id=opened.id
+    )
+    return silent
+
+
+def write(tx: Tx, source: Source, event: Event, most: int) -> Opened | None:
+    """Insert the incident, or count on the open one; None where the service is gone or has `most` open ones."""
     try:
-        incident = tx.maybe(Incident, "open_incident", now=tx.now, **values(source, event))
+        return tx.maybe(Opened, "open_incident", now=tx.now, most=most, **values(source, event))
     except psycopg.errors.ForeignKeyViolation:
         # It was there when the statement began, and its deletion committed before the end.
-        incident = None
-    if incident is None:
-        raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
-    return incident
+        raise NotFound(f"There is no service {source.service_name!r} any more.", "service") from None
 
 
 def values(source: Source, event: Event) -> dict[str, Any]:

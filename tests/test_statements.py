@@ -64,9 +64,7 @@ def test_opening_an_incident_takes_the_same_statements_however_many_it_tells(
     names = counted(asked, lambda: factories.open_incident(database, service, "disk"))
     assert names == [
         "clock",
-        "before_opening",
         "open_incident",
-        "record_event",
         "people_to_page",
         "insert_pages",
         "reach_step",
@@ -102,11 +100,11 @@ def test_acknowledging_takes_the_same_statements_however_many_pages_there_are(
     ]
 
 
-def test_a_repeated_alert_takes_three_statements(database: Database, asked: Asked) -> None:
+def test_a_repeated_alert_takes_two_statements(database: Database, asked: Asked) -> None:
     service = crowd(database)
     factories.open_incident(database, service, "disk")
     names = counted(asked, lambda: factories.open_incident(database, service, "disk"))
-    assert names == ["clock", "before_opening", "open_incident"]
+    assert names == ["clock", "open_incident"]
 
 
 def test_an_idle_poll_is_one_statement(database: Database, asked: Asked) -> None:

@@ -11,37 +11,53 @@ select id, name, policy_id from service where name = :name;
 
 -- name: open_incident^
 -- Opens an incident with its policy as it is now, or counts the alert on the one that is open under its key: one
--- statement, so that no alert falls between the look and the write. count = 1 says it is new.
-insert into incident (
-    service_id, integration_id, service_name, title, details, severity, urgency, status, dedup_key, link, alert_group,
-    sanitized, policy, round, step, repeats_left, opened_at, opened_by, last_alert_at, count, ack_timeout_seconds,
-    auto_resolve_seconds, auto_resolve_at)
-select s.id, :integration_id, s.name, :title, :details, :severity,
-    case when s.urgency <> 'severity' then s.urgency when :severity in ('critical', 'error') then 'high' else 'low' end,
-    'TRIGGERED', :dedup_key, :link, :alert_group, :sanitized,
-    jsonb_build_object('name', p.name, 'repeat', p.repeat, 'steps', coalesce((
-        select jsonb_agg(jsonb_build_object('wait', e.wait_seconds, 'targets', coalesce((
-            select jsonb_agg(jsonb_build_object(
-                'kind', case when t.user_id is not null then 'user' when t.schedule_id is not null then 'schedule'
-                    else 'channel' end,
-                'id', coalesce(t.user_id, t.schedule_id, t.channel_id),
-                'name', coalesce(u.email, h.name, c.name)) order by t.position)
-            from escalation_target t
-            left join app_user u on u.id = t.user_id
-            left join schedule h on h.id = t.schedule_id
-            left join channel c on c.id = t.channel_id
-            where t.step_id = e.id), '[]'::jsonb)) order by e.position)
-        from escalation_step e where e.policy_id = p.id), '[]'::jsonb)),
-    1, 0, p.repeat, :now, :actor, :now, 1, s.ack_timeout_seconds, s.auto_resolve_seconds,
-    :now::timestamptz + make_interval(secs => s.auto_resolve_seconds)
-from service s
-join escalation_policy p on p.id = s.policy_id
-where s.id = :service_id
-on conflict (service_id, dedup_key) where status <> 'RESOLVED' do update
-set count = incident.count + 1, last_alert_at = greatest(incident.last_alert_at, excluded.last_alert_at),
-    auto_resolve_at = greatest(incident.last_alert_at, excluded.last_alert_at)
-        + make_interval(secs => incident.auto_resolve_seconds)
-returning *;
+-- statement, so that no alert falls between the look and the write. count = 1 says it is new. No row: the service is
+-- gone, or has as many open incidents as it may have. silent_until: a snooze outlives the incident it was set on.
+with opened as (
+    insert into incident (
+        service_id, integration_id, service_name, title, details, severity, urgency, status, dedup_key, link, alert_group,
+        sanitized, policy, round, step, repeats_left, opened_at, opened_by, last_alert_at, count, ack_timeout_seconds,
+        auto_resolve_seconds, auto_resolve_at)
+    select s.id, :integration_id, s.name, :title, :details, :severity,
+        case when s.urgency <> 'severity' then s.urgency when :severity in ('critical', 'error') then 'high' else 'low' end,
+        'TRIGGERED', :dedup_key, :link, :alert_group, :sanitized,
+        jsonb_build_object('name', p.name, 'repeat', p.repeat, 'steps', coalesce((
+            select jsonb_agg(jsonb_build_object('wait', e.wait_seconds, 'targets', coalesce((
+                select jsonb_agg(jsonb_build_object(
+                    'kind', case when t.user_id is not null then 'user' when t.schedule_id is not null then 'schedule'
+                        else 'channel' end,
+                    'id', coalesce(t.user_id, t.schedule_id, t.channel_id),
+                    'name', coalesce(u.email, h.name, c.name)) order by t.position)
+                from escalation_target t
+                left join app_user u on u.id = t.user_id
+                left join schedule h on h.id = t.schedule_id
+                left join channel c on c.id = t.channel_id
+                where t.step_id = e.id), '[]'::jsonb)) order by e.position)
+            from escalation_step e where e.policy_id = p.id), '[]'::jsonb)),
+        1, 0, p.repeat, :now, :actor, :now, 1, s.ack_timeout_seconds, s.auto_resolve_seconds,
+        :now::timestamptz + make_interval(secs => s.auto_resolve_seconds)
+    from service s
+    join escalation_policy p on p.id = s.policy_id
+    where s.id = :service_id and (
+        (select count(*) from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) o)
+            < :most
+        or exists (select from incident
+            where service_id = :service_id and dedup_key = :dedup_key and status <> 'RESOLVED'))
+    on conflict (service_id, dedup_key) where status <> 'RESOLVED' do update
+    set count = incident.count + 1, last_alert_at = greatest(incident.last_alert_at, excluded.last_alert_at),
+        auto_resolve_at = greatest(incident.last_alert_at, excluded.last_alert_at)
+            + make_interval(secs => incident.auto_resolve_seconds)
+    returning *
+), noted as (
+    insert into incident_event (incident_id, at, event, actor, data)
+    select id, :now, 'triggered', :actor, '{}' from opened where count = 1
+)
+select o.*, (
+    select max(i.snoozed_until)
+    from incident i
+    where i.service_id = o.service_id and i.dedup_key = o.dedup_key and i.snoozed_until > :now and i.id <> o.id
+) as silent_until
+from opened o;
 
 -- name: open_incident_for_target^
 -- Opens an incident that pages one target, with no service and a ladder of one step.
@@ -55,11 +71,12 @@ returning *;
 -- The open incident of a key.
 select id from incident where service_id = :service_id and dedup_key = :dedup_key and status <> 'RESOLVED';
 
--- name: before_opening^
--- What decides how an alert is taken: whether the service has as many open incidents as it may have, and until when
--- its key is silent (a snooze outlives the incident it was set on).
-select
-    (select count(*) >= :most::int
-        from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) open_ones) as full,
-    (select max(snoozed_until) from incident
-        where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now) as silent_until;
+-- name: silence_of_key$
+-- Until when a key is silent now, but for the incident that asks.
+select max(snoozed_until)
+from incident
+where service_id = :service_id and dedup_key = :dedup_key and snoozed_until > :now and id <> :id;
+
+-- name: service_exists$
+-- Whether a service that took no alert is there: then it has too many open incidents.
+select exists (select from service where id = :id);

@@ -34,7 +34,7 @@ def states(screens: Screens) -> list[str]:
     return [row[0] for row in factories.run(screens.db, "select status from incident order by id")]
 
 
-def test_looking_changes_nothing(screens: Screens, service: int, alice: int, anybody: FlaskClient) -> None:
+def test_k076_looking_changes_nothing(screens: Screens, service: int, alice: int, anybody: FlaskClient) -> None:
     incident = factories.open_incident(screens.db, service, "k")
     before = factories.events(screens.db, incident.id)
     link = screens.link(incident.id, user_id=alice)
@@ -181,7 +181,7 @@ def test_it_is_kept_nowhere_and_logs_nobody_in(
     assert anybody.get(f"/incidents/{incident.id}").status_code == 303
 
 
-def test_hostile_text_is_text(screens: Screens, service: int, alice: int, anybody: FlaskClient) -> None:
+def test_k081_hostile_text_is_text(screens: Screens, service: int, alice: int, anybody: FlaskClient) -> None:
     title = "<script>alert(1)</script><img src=x onerror=alert(1)>"
     incident = factories.open_incident(screens.db, service, "k", title)
     factories.run(screens.db, "update app_user set name = %s", title)

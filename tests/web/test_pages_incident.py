@@ -48,12 +48,12 @@ def test_an_unknown_one_is_not_found(screens: Screens, alice: Person) -> None:
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,x", "//evil.example.com", "ftp://x", " http"])
-def test_only_web_links_are_links(screens: Screens, alice: Person, incident: int, link: str) -> None:
+def test_k081_only_web_links_are_links(screens: Screens, alice: Person, incident: int, link: str) -> None:
     factories.run(screens.db, "update incident set link = %s", link)
     assert "<dt>Source</dt>" not in alice.get(f"/incidents/{incident}").text
 
 
-def test_hostile_text_is_text(screens: Screens, alice: Person, incident: int) -> None:
+def test_k081_hostile_text_is_text(screens: Screens, alice: Person, incident: int) -> None:
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}</template><hx-partial>"
     for column in ("title", "details", "service_name", "dedup_key", "opened_by"):
         factories.run(screens.db, f"update incident set {column} = %s", evil)
@@ -153,7 +153,7 @@ def test_another_site_cannot_act(screens: Screens, alice: Person, incident: int)
     assert answer.status_code == 403 and status(screens, incident) == "TRIGGERED"
 
 
-def test_attempts_show_due_time_reason_and_every_try(screens: Screens, alice: Person, incident: int) -> None:
+def test_k091_attempts_show_due_time_reason_and_every_try(screens: Screens, alice: Person, incident: int) -> None:
     attempt = fail(screens.db, incident, "410 Gone")
     factories.run(
         screens.db,
@@ -202,7 +202,7 @@ def test_the_live_part_of_it(screens: Screens, alice: Person, incident: int) -> 
     assert changed.status_code == 200 and "news" in changed.text and "<html" not in changed.text
 
 
-def test_times_are_the_readers_and_carry_utc(screens: Screens, alice: Person, incident: int) -> None:
+def test_k088_times_are_the_readers_and_carry_utc(screens: Screens, alice: Person, incident: int) -> None:
     factories.run(screens.db, "update app_user set timezone = 'Asia/Tokyo' where email = 'alice@example.com'")
     factories.run(screens.db, "update incident set opened_at = '2026-01-31T23:30:00Z'")
     factories.run(screens.db, "update incident_event set at = '2026-01-31T23:30:00Z'")

@@ -52,7 +52,7 @@ def test_an_open_incident_and_what_pages_next(screens: Screens, service: int) ->
         assert f">{name}</button>" in text
 
 
-def test_exhausted_ones_stand_first_then_those_nobody_is_on(screens: Screens, service: int) -> None:
+def test_k106_exhausted_ones_stand_first_then_those_nobody_is_on(screens: Screens, service: int) -> None:
     first, second, third = (factories.open_incident(screens.db, service, key).id for key in "abc")
     with screens.db.begin() as tx:
         incidents.acknowledge(tx, first, "bob@example.com")

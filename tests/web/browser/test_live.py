@@ -54,7 +54,7 @@ def test_escalating_and_replaying(site: Site, reader: Reader, service: int) -> N
     expect(page.locator("#said")).to_contain_text("2 pages sent again.")
 
 
-def test_a_refresh_keeps_text_caret_selection_scroll_and_what_is_open(site: Site, reader: Reader, service: int) -> None:
+def test_k087_a_refresh_keeps_text_caret_selection_scroll_and_what_is_open(site: Site, reader: Reader, service: int) -> None:
     for number in range(8):
         factories.open_incident(site.db, service, f"k{number}")
     page = reader.page
@@ -227,7 +227,7 @@ def test_a_reader_who_is_signed_out_keeps_the_page(site: Site, reader: Reader, s
     reader.expect_refusal()
 
 
-def test_nothing_hostile_runs(site: Site, reader: Reader, service: int) -> None:
+def test_k081_nothing_hostile_runs(site: Site, reader: Reader, service: int) -> None:
     evil = (
         "\"'><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)><hx-partial hx-target='#now'>x"
     )
