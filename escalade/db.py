@@ -68,6 +68,14 @@ class Limits:
     late_seconds: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A time read from the database, and the monotonic moment at which it was asked for."""
+
+    now: datetime
+    at: float
+
+
 class Tx:
     """Named queries on one connection. `now` is the database's time, read once, aware, in UTC."""
 
@@ -76,12 +84,15 @@ class Tx:
         self.limits = limits or Limits()
         self.rung = False
         self._now: datetime | None = None
+        self.reading: Reading | None = None
 
     @property
     def now(self) -> datetime:
         """The time of this transaction: read on first use, so after the lock that comes first."""
         if self._now is None:
+            asked_at = time.monotonic()
             self._now = cast(datetime, self.value("clock"))
+            self.reading = Reading(self._now, asked_at)
         return self._now
 
     def take_clock(self, now: datetime) -> None:
@@ -176,6 +187,7 @@ class Doorbell:
 
     def __init__(self) -> None:
         self.event = threading.Event()
+        self.reading: Reading | None = None
         self.idle = False
         self.notify = True
 
@@ -183,8 +195,9 @@ class Doorbell:
         """Whether other instances must be told: nobody here has a free hand."""
         return self.notify and not self.idle
 
-    def ring(self) -> None:
-        """Wake the engine of this process."""
+    def ring(self, reading: Reading | None = None) -> None:
+        """Wake the engine of this process; with the time of what rang, it need not ask for it."""
+        self.reading = reading
         self.event.set()
 
 
@@ -256,7 +269,7 @@ class Database:
                 if tx.rung and self.doorbell.needs_notify():
                     tx.run("notify_engines")
         if tx.rung:
-            self.doorbell.ring()
+            self.doorbell.ring(tx.reading)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:

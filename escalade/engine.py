@@ -150,11 +150,12 @@ class Engine:
         return self.sleep_for(tx.now, due)
 
     def _statements(self, session: Session, rung: bool) -> Tx:
-        """Statements at a time good enough for what comes: what rang is due only now, what changes rows needs a recent
-        reading, and an idle poll is one statement."""
+        """Statements at a time good enough for what comes: what rang is due only now, and may say when that was; what
+        changes rows needs a recent reading; an idle poll is one statement."""
         if rung:
-            return self.clock.fresh(session)
-        return self.clock.carried(session, TRUST_SECONDS if self.dispatch.waiting() else CLOCK_SECONDS)
+            self.clock.learn(self.doorbell.reading)
+        recent = rung or self.dispatch.waiting()
+        return self.clock.carried(session, TRUST_SECONDS if recent else CLOCK_SECONDS)
 
     def _gather(self) -> None:
         """Results that come back together are recorded together: while most are still out, wait for them a moment."""
