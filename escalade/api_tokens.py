@@ -50,7 +50,7 @@ def every(tx: Tx) -> list[ApiToken]:
     return tx.many(ApiToken, "all_api_tokens")
 
 
-def revoke(tx: Tx, token_id: int) -> None:
+def revoke(tx: Tx, name: str) -> None:
     """A token opens nothing any more. Raises NotFound."""
-    if tx.run("revoke_api_token", id=token_id) == 0:
-        raise NotFound("There is no such token.")
+    if tx.run("revoke_api_token", name=name) == 0:
+        raise NotFound(f"There is no token {name!r}.")

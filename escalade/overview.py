@@ -81,15 +81,6 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """How many messages wait, are in the air, and have failed."""
-
-    pending: int
-    in_flight: int
-    failed: int
-
-
-@dataclass(frozen=True, slots=True)
 class After:
     """Where a list goes on: behind the attempt that was due at that time."""
 
@@ -162,11 +153,6 @@ def ended(tx: Tx, status: str, n: int = 50) -> list[AttemptView]:
     return _views(tx, tx.many(dict[str, Any], "latest_ended", status=status, n=n))
 
 
-def counts(tx: Tx) -> Counts:
-    """How much waits, is in the air, and has failed."""
-    return tx.one(Counts, "count_attempts")
-
-
 def with_who(tx: Tx, seen: Sequence[AttemptView]) -> list[AttemptView]:
     """The same attempts; each step that waits says whom it would page at its time."""
     waiting = [view.incident_id for view in seen if view.kind == "STEP" and view.status == "PENDING"]
@@ -183,11 +169,6 @@ def _with_who(view: AttemptView, known: dict[int, Incident], lookup: Lookup) -> 
         return view
     # A step that is late pages whoever is on call when it is taken, which is now.
     return replace(view, who=lookup.who(incident, view.step, max(view.due_at, lookup.tx.now)))
-
-
-def who_next(tx: Tx, incident: Incident, step: int, at: datetime) -> str:
-    """Whom a step of this incident would page at that time, in words."""
-    return Lookup(tx).who(incident, step, at)
 
 
 def open_incidents(tx: Tx, n: int = 200) -> list[Incident]:

@@ -85,14 +85,13 @@ def test_it_shows_something_in_every_part(database: Database) -> None:
         pages = [view for view in overview.pending(tx) if view.kind == "PAGE"]
         steps = [view for view in overview.pending(tx) if view.kind == "STEP"]
         [failed] = overview.failed(tx)
-        counts, open_ = overview.counts(tx), overview.incident_counts(tx)
+        open_ = overview.incident_counts(tx)
         tries = overview.tries(tx, failed)
         delivered = overview.listing(tx, ["DELIVERED"])
         now = tx.now
     assert [page.due_at - now > timedelta(minutes=4) for page in pages] == [True]
     assert [step.due_at - now > timedelta(minutes=4) for step in steps] == [True]
     assert "Alice" in steps[0].who and "Bob" in steps[0].who and "#demo-ops" in steps[0].who
-    assert (counts.pending, counts.in_flight, counts.failed) == (1, 0, 1)
     assert open_ == {"TRIGGERED": 1, "ACKNOWLEDGED": 1}
     assert [one.outcome for one in tries] == ["retry"] * 7 + ["failed"]
     assert failed.finished_at is not None and failed.finished_at < now

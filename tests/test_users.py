@@ -82,8 +82,8 @@ def test_a_token_is_shown_once_and_can_be_revoked(database: Database) -> None:
             with pytest.raises(Invalid):
                 api_tokens.create(tx, name, role)
         assert [one.name for one in api_tokens.every(tx)] == ["ci"]
-        api_tokens.revoke(tx, found.id)
+        api_tokens.revoke(tx, found.name)
         assert api_tokens.use(tx, secret) is None
         with pytest.raises(NotFound):
-            api_tokens.revoke(tx, found.id)
+            api_tokens.revoke(tx, found.name)
     assert secret not in str(factories.run(database, "select api_token::text from api_token"))

@@ -7,12 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from escalade import api_tokens, attempts, clean, demo, logs, opening, overview, replays, targets, transfer, users
+from escalade import (
+    api_tokens,
+    attempts,
+    clean,
+    demo,
+    logs,
+    opening,
+    overview,
+    replays,
+    shown,
+    targets,
+    transfer,
+    users,
+)
 from escalade.cli import lists
 from escalade.cli.parser import QUEUE
 from escalade.config import Config
 from escalade.db import Database
-from escalade.errors import Conflict, Refusal
+from escalade.errors import Conflict, NotFound, Refusal
 from escalade.inbound.base import Event
 
 # Who acted, in timelines: whoever can run a command here is not asked for a name.
@@ -59,6 +72,33 @@ def create_token(db: Database, config: Config, options: Namespace) -> None:
     print(secret)
 
 
+def list_tokens(db: Database, config: Config, options: Namespace) -> None:
+    """token list"""
+    with db.read() as tx:
+        found = api_tokens.every(tx)
+    if options.json:
+        lists.show_json({"tokens": [shown.token(one) for one in found]})
+    else:
+        lists.show(lists.token_lines(found), None, "no tokens")
+
+
+def revoke_token(db: Database, config: Config, options: Namespace) -> None:
+    """token revoke"""
+    with db.begin() as tx:
+        api_tokens.revoke(tx, options.name)
+    print(f"{options.name}: ended")
+
+
+def remove_user(db: Database, config: Config, options: Namespace) -> None:
+    """user remove"""
+    with db.begin() as tx:
+        person = users.by_email(tx, options.email)
+        if person is None:
+            raise NotFound(f"There is no person with the e-mail {options.email}.")
+        users.remove(tx, person.id)
+    print(f"{person.email}: removed")
+
+
 def create_user(db: Database, config: Config, options: Namespace) -> None:
     """user create"""
     password = _password()
@@ -98,7 +138,7 @@ def open_incident(db: Database, config: Config, options: Namespace) -> None:
             incident = opening.trigger_target(tx, targets.resolve(tx, options.target), event, ACTOR)
         else:
             incident, _ = opening.trigger(tx, opening.service(tx, options.service, ACTOR), event)
-        [row] = lists.incidents_as_json(tx, [incident], config.base_url)
+        [row] = shown.incidents(tx, [incident], config.base_url)
     if options.json:
         lists.show_json({"incident": row})
     else:
@@ -109,8 +149,8 @@ def list_incidents(db: Database, config: Config, options: Namespace) -> None:
     """incident list"""
     with db.begin() as tx:
         rows = overview.incidents(tx, options.status, options.service, options.before, options.limit + 1)
-        shown, following = lists.cut(rows, options.limit)
-        found = lists.incidents_as_json(tx, shown, config.base_url)
+        page, following = lists.cut(rows, options.limit)
+        found = shown.incidents(tx, page, config.base_url)
     if options.json:
         lists.show_json({"incidents": found, "next": following})
     else:
@@ -124,11 +164,11 @@ def list_attempts(db: Database, config: Config, options: Namespace) -> None:
         after = None if options.before is None else overview.attempt(tx, options.before)
         place = None if after is None else overview.After(after.due_at, after.id)
         rows = overview.listing(tx, statuses, options.incident, None, place, options.limit + 1)
-        shown, following = lists.cut(overview.with_who(tx, rows), options.limit)
+        page, following = lists.cut(overview.with_who(tx, rows), options.limit)
     if options.json:
-        lists.show_json({"attempts": [lists.attempt_as_json(view) for view in shown], "next": following})
+        lists.show_json({"attempts": [shown.attempt(view) for view in page], "next": following})
     else:
-        lists.show(lists.attempt_lines(shown), following, "no attempts")
+        lists.show(lists.attempt_lines(page), following, "no attempts")
 
 
 def replay(db: Database, config: Config, options: Namespace) -> None:
@@ -146,7 +186,7 @@ def replay(db: Database, config: Config, options: Namespace) -> None:
         attempts.replay_one(tx, options.id, ACTOR)
         view = overview.attempt(tx, options.id)
     if options.json:
-        lists.show_json({"attempt": lists.attempt_as_json(view)})
+        lists.show_json({"attempt": shown.attempt(view)})
     else:
         print(f"attempt {options.id}: sent again")
 
@@ -172,7 +212,10 @@ ACTIONS: dict[str, Callable[[Database, Config, Namespace], None]] = {
     "apply": apply,
     "export": export,
     "token create": create_token,
+    "token list": list_tokens,
+    "token revoke": revoke_token,
     "user create": create_user,
+    "user remove": remove_user,
     "incident open": open_incident,
     "incident list": list_incidents,
     "attempt list": list_attempts,

@@ -1,62 +1,24 @@
-"""Lists as people read them in a terminal, and as JSON in the shapes of the API."""
+"""Lists as people read them in a terminal."""
 
 import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from escalade import logs, overview
-from escalade.db import Tx
+from escalade import logs
+from escalade.api_tokens import ApiToken
 from escalade.incident import Incident
 from escalade.overview import AttemptView
+from escalade.shown import Shown, when
 
-INCIDENT_FIELDS = (
-    "id title details severity urgency status dedup_key link step round exhausted_at opened_at last_alert_at count "
-    "acknowledged_at acknowledged_by resolved_at snoozed_until"
-).split()
-ATTEMPT_FIELDS = (
-    "id incident_id kind status lane step round target user channel transport address due_at first_due_at held_until "
-    "held_reason tries max_tries claimed_at lease_owner lease_until cancel_requested idempotency_key last_error "
-    "delivered_at finished_at"
-).split()
 WIDEST = 60
 
 Row = TypeVar("Row", Incident, AttemptView)
-Shown = dict[str, Any]
 
 
 def cut(rows: Sequence[Row], limit: int) -> tuple[list[Row], str | None]:
     """The first rows, and how to ask for those after them: None where there are none."""
     shown = list(rows[:limit])
     return shown, str(shown[-1].id) if len(rows) > limit else None
-
-
-def _picked(row: object, names: Iterable[str]) -> Shown:
-    return {name: _when(getattr(row, name)) for name in names}
-
-
-def _when(value: Any) -> Any:
-    return value.isoformat().replace("+00:00", "Z") if isinstance(value, datetime) else value
-
-
-def incidents_as_json(tx: Tx, rows: Sequence[Incident], base_url: str) -> list[Shown]:
-    """Incidents as the API shows them."""
-    due = overview.escalates_at(tx, [row.id for row in rows])
-    return [
-        _picked(row, INCIDENT_FIELDS)
-        | {
-            "url": f"{base_url}/incidents/{row.id}",
-            "service": row.service_name,
-            "policy": row.policy["name"],
-            "escalates_at": _when(due.get(row.id)),
-        }
-        for row in rows
-    ]
-
-
-def attempt_as_json(view: AttemptView) -> Shown:
-    """An attempt as the API shows it."""
-    return _picked(view, ATTEMPT_FIELDS)
 
 
 def incident_lines(rows: Sequence[Shown]) -> list[list[str]]:
@@ -82,8 +44,14 @@ def _attempt_line(view: AttemptView) -> list[str]:
     by = f"{view.transport} {view.address or ''}" if view.transport else "-"
     remark = view.last_error or view.held_reason or ""
     tries = f"{view.tries}/{view.max_tries}" if view.kind != "STEP" else "-"
-    incident, due = str(view.incident_id or "-"), _short(_when(view.due_at))
+    incident, due = str(view.incident_id or "-"), _short(when(view.due_at))
     return [str(view.id), incident, view.status, view.kind, due, tries, view.who or "-", by.strip(), remark]
+
+
+def token_lines(tokens: Sequence[ApiToken]) -> list[list[str]]:
+    """A table of tokens, headings first; none where there are none."""
+    rows = [[one.name, one.role, _short(when(one.created_at)), _short(when(one.last_used_at))] for one in tokens]
+    return [["NAME", "ROLE", "CREATED", "LAST USED"], *rows] if rows else []
 
 
 def _short(time: str | None) -> str:

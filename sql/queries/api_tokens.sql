@@ -19,4 +19,4 @@ select id, name, role, created_at, last_used_at from api_token order by name;
 
 -- name: revoke_api_token!
 -- The token opens nothing any more.
-delete from api_token where id = :id;
+delete from api_token where name = :name;

@@ -97,13 +97,6 @@ from app_user u
 where u.id = any(:ids::bigint[]) and u.role <> 'viewer'
     and exists (select from contact_method m where m.user_id = u.id and m.verified);
 
--- name: count_attempts^
--- How much waits, is in the air, and has failed. Steps send nothing, so they do not count.
-select
-    (select count(*) from notification_attempt where status = 'PENDING' and kind <> 'STEP') as pending,
-    (select count(*) from notification_attempt where status = 'IN_FLIGHT') as in_flight,
-    (select count(*) from notification_attempt where status = 'FAILED') as failed;
-
 -- name: watermark$
 -- One text that changes with whatever the dashboard shows. Ids are given out before they are committed, so the sum
 -- of the last events' ids is taken: one that comes late lies below the highest. Alerts that repeat write no event

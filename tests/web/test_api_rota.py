@@ -8,6 +8,7 @@ import pytest
 from escalade import overview
 from escalade.config import Config
 from escalade.db import Database
+from escalade.nextup import Lookup
 from tests import factories
 from tests.factories import run
 from tests.web.serving import Api, api, token
@@ -102,7 +103,7 @@ def test_k045_the_api_the_dashboard_and_the_page_agree(
     caller.post("/schedules/primary/overrides", override, 201)
     incident = factories.open_incident(database, service)
     with database.read() as tx:
-        assert overview.who_next(tx, incident, 1, now) == "Bob"
+        assert Lookup(tx).who(incident, 1, now) == "Bob"
         assert overview.watermark(tx) != before
     [page] = [one for one in caller.get(f"/attempts?incident={incident.id}")["attempts"] if one["kind"] == "PAGE"]
     assert page["user"] == "bob@example.com" and on_call(caller) == {"primary": ["bob@example.com"]}

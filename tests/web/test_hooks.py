@@ -96,11 +96,11 @@ def test_k004_an_integration_over_its_rate_is_told_when_to_come_again(
     factories.integration(database, service, key=other, name="other")
     config = Config.read({"DATABASE_URL": clean_url, "ESCALADE_HOOK_RATE": "1"})
     app = make_app(database, config)
-    app.extensions[hooks.EXTENSION] = Buckets(rate=0.25, burst=3)
+    app.extensions[hooks.EXTENSION] = Buckets(rate=1 / 60, burst=3)
     client = app.test_client()
     answers = [client.post(PATH, json={"title": f"Disk {number}"}) for number in range(5)]
     assert [answer.status_code for answer in answers] == [202, 202, 202, 429, 429]
-    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 4 and answers[-1].get_json()["error"]
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 60 and answers[-1].get_json()["error"]
     assert [row[0] for row in incidents(database)] == ["Disk 0", "Disk 1", "Disk 2"]
     assert client.post(f"/hooks/{other}", json={"title": "Other"}).status_code == 202
 
@@ -135,7 +135,7 @@ def test_k007_an_alert_that_repeats_puts_its_auto_resolve_off(database: Database
         client.post(PATH, json={"title": "Disk full", "dedup_key": "web1-disk"})
         deadlines += run(database, "select auto_resolve_at from incident")[0]
         clock.pass_(seconds=500)
-    assert (deadlines[1] - deadlines[0]).total_seconds() == pytest.approx(500, abs=5)
+    assert 500 <= (deadlines[1] - deadlines[0]).total_seconds() < 600
 
 
 def test_k008_two_alerts_of_a_group_are_two_incidents(database: Database, config: Config, service: int) -> None:

@@ -3,11 +3,11 @@
 from flask import Blueprint, Response, jsonify
 
 from escalade import attempts as verbs
-from escalade import overview, replays
+from escalade import overview, replays, shown
 from escalade.errors import Conflict, Invalid
 from escalade.overview import After
 from escalade.web.access import caller, needs
-from escalade.web.api import asked, shown
+from escalade.web.api import asked
 from escalade.web.context import context
 
 blueprint = Blueprint("api_attempts", __name__, url_prefix="/api/v1/attempts")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, jsonify
 
-from escalade import clean, durations, opening, overview, targets, timeline
+from escalade import clean, durations, opening, overview, shown, targets, timeline
 from escalade import incidents as verbs
 from escalade.db import Tx
 from escalade.errors import Invalid, NotFound
@@ -13,7 +13,7 @@ from escalade.inbound.generic import SEVERITIES
 from escalade.incident import Incident
 from escalade.incidents import Answer
 from escalade.web.access import caller, needs
-from escalade.web.api import asked, shown
+from escalade.web.api import asked
 from escalade.web.api.asked import Body
 from escalade.web.context import context
 
@@ -29,7 +29,7 @@ def listing() -> Response:
     statuses, n, before = asked.statuses(overview.INCIDENT_STATUSES), asked.limit(), asked.before(int)
     with context().db.read() as tx:
         found = overview.incidents(tx, statuses, asked.query("service"), before[0] if before else None, n + 1)
-        rows = shown.incidents(tx, found[:n])
+        rows = shown.incidents(tx, found[:n], context().config.base_url)
     return jsonify(incidents=rows, next=asked.cursor(found[n - 1].id) if len(found) > n else None)
 
 
@@ -43,7 +43,7 @@ def trigger() -> tuple[Response, int]:
         raise Invalid("Name either a service or a target.", "service")
     with context().db.begin() as tx:
         incident = _opened(tx, fields, event)
-        row = shown.one_incident(tx, incident)
+        row = shown.one_incident(tx, incident, context().config.base_url)
     return jsonify(incident=row), 201
 
 
@@ -81,7 +81,7 @@ def _opened(tx: Tx, fields: Body, event: Event) -> Incident:
 def one(incident_id: int) -> Response:
     """One incident with its attempts and its timeline."""
     with context().db.read() as tx:
-        row = shown.one_incident(tx, verbs.find(tx, incident_id))
+        row = shown.one_incident(tx, verbs.find(tx, incident_id), context().config.base_url)
         attempts = [shown.attempt(view) for view in overview.of_incident(tx, incident_id)]
         events = [shown.event(entry) for entry in timeline.of_incident(tx, incident_id)]
     return jsonify(incident=row, attempts=attempts, events=events)
@@ -90,7 +90,7 @@ def one(incident_id: int) -> Response:
 def act(do: Callable[[Tx, str], Answer]) -> Response:
     """One verb in one transaction, and what it did."""
     with context().db.begin() as tx:
-        done = shown.answer(tx, do(tx, caller().actor))
+        done = shown.answer(tx, do(tx, caller().actor), context().config.base_url)
     return jsonify(done)
 
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from flask import Blueprint, Response, jsonify
 
-from escalade import overrides, rota
+from escalade import overrides, rota, shown
 from escalade.errors import Conflict, Invalid
 from escalade.overrides import Wanted
 from escalade.web.access import caller, needs
-from escalade.web.api import asked, shown
+from escalade.web.api import asked
 from escalade.web.api.asked import Body
 from escalade.web.context import context
 

@@ -5,7 +5,7 @@ from typing import Any
 from escalade.inbound.generic import SEVERITIES
 from escalade.oncall import KINDS
 from escalade.overview import INCIDENT_STATUSES, STATUSES
-from escalade.web.api.shown import ATTEMPT_FIELDS
+from escalade.shown import ATTEMPT_FIELDS
 
 Schema = dict[str, Any]
 

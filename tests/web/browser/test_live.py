@@ -54,7 +54,7 @@ def test_escalating_and_replaying(site: Site, reader: Reader, service: int) -> N
     expect(page.locator("#said")).to_contain_text("2 pages sent again.")
 
 
-def test_k087_a_refresh_keeps_text_caret_selection_scroll_and_what_is_open(site: Site, reader: Reader, service: int) -> None:
+def test_k087_a_refresh_keeps_text_caret_scroll_and_what_is_open(site: Site, reader: Reader, service: int) -> None:
     for number in range(8):
         factories.open_incident(site.db, service, f"k{number}")
     page = reader.page

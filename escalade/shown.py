@@ -1,15 +1,16 @@
-"""What the API shows: the fields of the contract, times in UTC, addresses masked."""
+"""What the API and the command line show as JSON: the fields of the contract, times in UTC, addresses masked."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from escalade import overview, timeline
+from escalade.api_tokens import ApiToken
 from escalade.db import Tx
 from escalade.incident import Incident
 from escalade.incidents import Answer
 from escalade.overview import AttemptView, Try
 from escalade.timeline import Entry
-from escalade.web.context import context
 
 Shown = dict[str, Any]
 
@@ -34,35 +35,35 @@ def _picked(row: object, names: list[str]) -> Shown:
     return {name: when(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 
-def incident(row: Incident, escalates_at: datetime | None) -> Shown:
+def incident(row: Incident, escalates_at: datetime | None, base_url: str) -> Shown:
     """One incident."""
     return _picked(row, INCIDENT_FIELDS) | {
-        "url": f"{context().config.base_url}/incidents/{row.id}",
+        "url": f"{base_url}/incidents/{row.id}",
         "service": row.service_name,
         "policy": row.policy["name"],
         "escalates_at": when(escalates_at),
     }
 
 
-def incidents(tx: Tx, rows: list[Incident]) -> list[Shown]:
+def incidents(tx: Tx, rows: Sequence[Incident], base_url: str) -> list[Shown]:
     """Several incidents."""
     due = overview.escalates_at(tx, [row.id for row in rows])
-    return [incident(row, due.get(row.id)) for row in rows]
+    return [incident(row, due.get(row.id), base_url) for row in rows]
 
 
-def one_incident(tx: Tx, row: Incident) -> Shown:
+def one_incident(tx: Tx, row: Incident, base_url: str) -> Shown:
     """One incident, with when its next step is due."""
-    return incidents(tx, [row])[0]
+    return incidents(tx, [row], base_url)[0]
 
 
-def answer(tx: Tx, done: Answer) -> Shown:
+def answer(tx: Tx, done: Answer, base_url: str) -> Shown:
     """What an action did."""
     air = [
         {"attempt_id": page.attempt_id, "user": page.user, **({"channel": page.channel} if page.channel else {})}
         for page in done.in_flight
     ]
     return {
-        "incident": one_incident(tx, done.incident),
+        "incident": one_incident(tx, done.incident, base_url),
         "changed": done.changed,
         "cancelled": done.cancelled,
         "in_flight": air,
@@ -90,3 +91,8 @@ def attempt_try(one: Try) -> Shown:
 def event(entry: Entry) -> Shown:
     """One line of the timeline, as data and as a sentence."""
     return _picked(entry, ["id", "at", "event", "actor", "data"]) | {"text": timeline.sentence(entry)}
+
+
+def token(one: ApiToken) -> Shown:
+    """One token, without its secret."""
+    return _picked(one, ["name", "role", "created_at", "last_used_at"])
