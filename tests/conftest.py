@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 
 from escalade import embedded
@@ -22,6 +23,10 @@ TABLES = """attempt_try notification_attempt notification_attempt_archive incide
     engine_instance session login_guess api_token setting heartbeat integration service escalation_target
     escalation_step escalation_policy override roster_change rotation schedule channel notification_rule
     contact_method app_user""".split()
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_configure(config: pytest.Config) -> None:

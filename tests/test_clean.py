@@ -166,11 +166,12 @@ def test_thirty_two_levels_are_fine_and_brackets_in_texts_do_not_count() -> None
         b"[" + b"9" * 256_000 + b"]",
     ],
 )
-def test_hostile_json_is_refused_quickly(body: bytes) -> None:
-    began = time.perf_counter()
+def test_hostile_json_is_refused_and_hangs_nothing(body: bytes) -> None:
+    # Hundredths of a second of this thread's own time; minutes where the scan goes back over the text.
+    begun = time.thread_time()
     with pytest.raises(Unreadable):
         clean.json_body(body)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - begun < 10
 
 
 @given(st.one_of(st.binary(), st.text('[]{}":,\\u0ed8 1e9NaI\x00').map(str.encode)))

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -314,8 +313,9 @@ def test_k054_a_429_is_obeyed_uses_no_try_and_holds_that_host_alone(
 def test_k055_a_hung_receiver_delays_no_other(database: Database, phone: Receiver) -> None:
     hung = factories.channel(database, f"{phone.url}/hung")
     go = threading.Event()
-    phone.answer = lambda arrived: 200 if go.wait(2.5) else 500
-    with receiver() as other, running_engine(database.url, database.doorbell, senders=4):
+    phone.answer = lambda arrived: 200 if go.wait(25) else 500
+    patient = {"network": replace(NETWORK, read_timeout=30, deadline=30), "settings": Settings(lease=40, deadline=30)}
+    with receiver() as other, running_engine(database.url, database.doorbell, senders=4, **patient):
         sound = factories.channel(database, f"{other.url}/ops", name="sound")
         for name, channel in (("a", hung), ("b", sound)):
             factories.service(database, factories.policy(database, (3600, [("channel", channel)]), name=name), name)
@@ -323,9 +323,9 @@ def test_k055_a_hung_receiver_delays_no_other(database: Database, phone: Receive
         for number in range(5):
             factories.open_incident(database, ids["a"], f"k{number}")
         phone.wait(2)
-        before = time.monotonic()
         factories.open_incident(database, ids["b"])
-        [arrived] = other.wait(1)
-        assert arrived.at - before < 2
-        assert len(phone.arrived) == 2, "one host takes no more than its share of the senders"
-        go.set()
+        try:
+            other.wait(1)
+            assert len(phone.arrived) == 2, "both still hang, and one host takes no more than its share of the senders"
+        finally:
+            go.set()

@@ -84,7 +84,7 @@ def test_a_wait_that_was_asked_for_closes_the_gate_until_then(database: Database
     assert places(database, gates) == 0
     with database.read() as tx:
         opens = gates.opens_at(tx.now)
-        assert opens is not None and timedelta(seconds=29) < opens - tx.now <= timedelta(seconds=30)
+        assert opens is not None and timedelta(seconds=15) < opens - tx.now <= timedelta(seconds=30)
     clock.pass_(seconds=31)
     assert places(database, gates) == 14
     with database.read() as tx:

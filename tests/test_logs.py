@@ -131,11 +131,12 @@ def test_a_long_message_is_cut_without_showing_half_a_secret(stream: io.StringIO
     assert "s3cret" not in line and len(line) < 10_100 and line.endswith("...")
 
 
-def test_redacting_long_text_is_quick() -> None:
-    start = time.monotonic()
+def test_redacting_long_text_does_not_hang() -> None:
+    # Under a second of this thread's own time; minutes where a pattern goes back over the text at each place.
+    begun = time.thread_time()
     for piece in ("a", "_", "a:", "://", "/a", "'", "token", "x=", "\\"):
-        logs.redact(piece * 20_000)
-    assert time.monotonic() - start < 5
+        logs.redact(piece * 100_000)
+    assert time.thread_time() - begun < 30
 
 
 def test_libraries_are_quiet(stream: io.StringIO) -> None:
