@@ -123,8 +123,8 @@ def claim(tx: Tx, lane: str, owner: str, lease: float, n: int, room: Room) -> li
 
 
 def settle(tx: Tx, owner: str, outcomes: Sequence[Outcome]) -> list[Settled]:
-    """Record outcomes in one statement. It is safe to repeat."""
-    return tx.many(
+    """Record outcomes in one statement, and say of those it refused why. It is safe to repeat."""
+    settled = tx.many(
         Settled,
         "settle",
         owner=owner,
@@ -140,6 +140,12 @@ def settle(tx: Tx, owner: str, outcomes: Sequence[Outcome]) -> list[Settled]:
         requests=[outcome.request for outcome in outcomes],
         answers=[outcome.answer for outcome in outcomes],
     )
+    recorded = {(row.id, row.seq) for row in settled}
+    stale = [outcome for outcome in outcomes if (outcome.id, outcome.seq) not in recorded]
+    if stale:
+        ids, seqs = [outcome.id for outcome in stale], [outcome.seq for outcome in stale]
+        settled += tx.many(Settled, "stale_outcomes", owner=owner, ids=ids, seqs=seqs)
+    return settled
 
 
 def reap(tx: Tx) -> int:

@@ -104,7 +104,7 @@ with outcome as (
         recheck = l.kind = 'PAGE' and l.next = 'FAILED'
     from locked l
     where t.id = l.id
-    returning t.id, t.status
+    returning t.id, l.seq, l.was, t.status, l.kind
 ), tried as (
     insert into attempt_try (attempt_id, claim_seq, try, started_at, ended_at, outcome, error, request, answer)
     select l.id, l.seq, l.tries, l.started_at, l.ended_at,
@@ -135,11 +135,13 @@ with outcome as (
     from locked l
     where l.kind = 'PAGE' and l.next = 'DELIVERED' and l.started_at - l.first_due_at > make_interval(secs => :late)
 )
-select o.id, o.seq, l.was, s.status, l.kind,
-    l.id is null and (t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner) as lost
-from outcome o
-left join locked l on l.id = o.id and l.seq = o.seq
-left join settled s on s.id = l.id
+select id, seq, was, status, kind, false as lost from settled;
+
+-- name: stale_outcomes
+-- Outcomes that a settle refused: lost where the row has been claimed again or is gone, else closed already.
+select o.id, o.seq, null as was, null as status, null as kind,
+    t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner as lost
+from unnest(:ids::bigint[], :seqs::int[]) as o (id, seq)
 left join notification_attempt t on t.id = o.id;
 
 -- name: reap
