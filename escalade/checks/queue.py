@@ -11,7 +11,7 @@ from escalade.db import Tx
 DEAD_ROWS = 20_000
 SNAPSHOT_SECONDS = 600.0
 RATE_SECONDS = 600
-# Far below what one Postgres does, and the time to think about more: see docs/scaling.md.
+# Far below what one Postgres does, and the time to think about more: see docs/queue.md.
 HIGH_RATE = 200.0
 
 
@@ -88,6 +88,6 @@ def rate(tx: Tx, config: Config) -> Iterator[Finding]:
     per_second = done / RATE_SECONDS
     text = f"messages ended in the last {ago(RATE_SECONDS)}: {done:,}, {per_second:.1f} a second"
     if per_second > HIGH_RATE:
-        yield warning("rate", f"{text}; docs/scaling.md says what to do beyond {HIGH_RATE:g}")
+        yield warning("rate", f"{text}; docs/queue.md says what to do beyond {HIGH_RATE:g}")
     else:
         yield ok("rate", f"{text} (one Postgres does {HIGH_RATE:g} with ease)")
