@@ -41,19 +41,28 @@ def login(begin: Begin, email: str, password: str, address: str) -> str:
     transaction open.
     """
     account = clean.text(email.strip(), 1_000)[0]
-    subjects = [f"address:{address}", f"account:{digest(account.lower())}"]
+    subjects = [f"address:{address}", _account(account)]
     with begin() as tx:
         # An address that may guess no more uses up nothing of the account.
         wait = _guess(tx, subjects[0], GUESSES_PER_ADDRESS) or _guess(tx, subjects[1], GUESSES_PER_ACCOUNT)
         known = tx.maybe(dict, "password_of", email=account) or {}
     if wait:
-        raise TooMany("Too many wrong passwords; try again later.", wait)
+        raise TooMany(f"Too many wrong passwords; try again in {ceil(wait / 60)} minutes.", wait)
     if not passwords.fits(known.get("password_hash"), password):
         raise Unauthenticated("E-mail or password is wrong.", "password")
     with begin() as tx:
         tx.run("forgive_guess", subjects=subjects)
         tx.run("forget_guesses", now=tx.now)
         return start(tx, known["id"])
+
+
+def forgive(tx: Tx, email: str) -> None:
+    """Guesses at this account count no more: it has another password now."""
+    tx.run("forget_account", subject=_account(email))
+
+
+def _account(email: str) -> str:
+    return f"account:{digest(email.strip().lower())}"
 
 
 def _guess(tx: Tx, subject: str, limit: int) -> int:

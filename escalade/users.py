@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from escalade import clean, oncall, passwords, schedules
+from escalade import clean, oncall, passwords, schedules, sessions
 from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, NotFound
 from escalade.values import MAIL_ADDRESS
@@ -91,10 +91,13 @@ def _checked(name: str, role: str, timezone: str) -> dict[str, str]:
 
 
 def set_password(tx: Tx, user_id: int, password: str) -> None:
-    """Give a person a new password; whoever is logged in as them is logged out. Raises Invalid or NotFound."""
+    """Give a person a new password; whoever is logged in as them is logged out, and wrong guesses at the old one are
+    forgiven. Raises Invalid or NotFound."""
+    person = find(tx, user_id)
     if tx.run("set_password", id=user_id, password_hash=passwords.hashed(password)) == 0:
         raise NotFound("There is no such person.")
     tx.run("end_sessions_of", user_id=user_id)
+    sessions.forgive(tx, person.email)
 
 
 def remove(tx: Tx, user_id: int) -> None:

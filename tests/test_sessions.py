@@ -138,3 +138,16 @@ def test_right_passwords_use_up_no_guesses(database: Database, alice: int) -> No
 def test_a_password_has_a_sensible_length(password: str) -> None:
     with pytest.raises(Invalid):
         passwords.hashed(password)
+
+
+def test_a_new_password_forgives_the_guesses_at_the_old_one(
+    database: Database, alice: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "GUESSES_PER_ACCOUNT", 1)
+    with pytest.raises(Unauthenticated):
+        sessions.login(database.begin, "alice@example.com", "wrong", "192.0.2.1")
+    with pytest.raises(TooMany, match="try again in 15 minutes"):
+        sessions.login(database.begin, "alice@example.com", "wrong", "192.0.2.2")
+    with database.begin() as tx:
+        users.set_password(tx, alice, "another password")
+    assert sessions.login(database.begin, "alice@example.com", "another password", "192.0.2.3")

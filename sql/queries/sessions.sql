@@ -19,6 +19,10 @@ update login_guess set guesses = guesses - 1 where subject = any(:subjects::text
 -- Counts whose time is over.
 delete from login_guess where until <= :now;
 
+-- name: forget_account!
+-- The count of one account begins anew.
+delete from login_guess where subject = :subject;
+
 -- name: start_session!
 -- A login, as a row: it can be ended from here.
 insert into session (session_hash, user_id, created_at, last_seen_at, expires_at)
