@@ -18,7 +18,7 @@ Source = dict[str, Any]
 TITLE = ("title", "summary", "message")
 # A message or summary that is not the title says more than nothing.
 DETAILS = ("details", "description", "message", "summary")
-ACTION = ("action", "state")
+ACTION = ("action", "state", "status")
 KEY = ("dedup_key", "dedup", "alert_uid")
 LINK = ("link", "link_to_upstream_details")
 NAMES = frozenset({*TITLE, *DETAILS, *ACTION, *KEY, *LINK, "severity"})

@@ -278,3 +278,17 @@ def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(Invalid) as caught:
         parse("carrier-pigeon", Request(b""))
     assert caught.value.field == "kind"
+
+
+@pytest.mark.parametrize("name", ["action", "state", "status"])
+@pytest.mark.parametrize(("word", "action"), [("resolved", "resolve"), ("ok", "resolve"), ("firing", "trigger")])
+def test_a_state_under_another_name_is_understood(name: str, word: str, action: str) -> None:
+    body = json.dumps({"title": "Disk full", "dedup_key": "web1", name: word}).encode()
+    [event] = parse("generic", Request(body, "application/json"))
+    assert event.action == action
+
+
+def test_an_action_counts_before_a_status() -> None:
+    body = json.dumps({"title": "Disk full", "dedup_key": "web1", "action": "trigger", "status": "resolved"}).encode()
+    [event] = parse("generic", Request(body, "application/json"))
+    assert event.action == "trigger"
