@@ -23,8 +23,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours without what configures Escalade or says that this is a host, and with `more`."""
+    """Ours without what configures Escalade or Python or says that this is a host, and with `more`."""
     known = ("ESCALADE_", "TEST_", "DATABASE_URL", "SMTP_URL", "PORT", "HOST", "DYNO", "RENDER", "RAILWAY_", "FLY_")
+    known += ("PYTHON",)
     return {name: value for name, value in os.environ.items() if not name.startswith(known)} | more
 
 

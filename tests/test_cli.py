@@ -17,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+import escalade
 from escalade import cli, embedded, passwords, postmaster, tokens
 from escalade.cli.parser import parse
 from escalade.db import Database
@@ -350,6 +351,19 @@ def test_help(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("usage: app.py")
 
 
+def test_help_leads_to_the_settings_and_keeps_the_case_of_acronyms(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["--help"], never)
+    assert "docs/configuration.md" in capsys.readouterr().out
+    for words, sentence in (("token create -h", "a token of the API"), ("apply -h", "what a YAML file says")):
+        cli.main(words.split(), never)
+        assert sentence in capsys.readouterr().out
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"], never) == 0
+    assert capsys.readouterr().out == f"Escalade {escalade.__version__}\n"
+
+
 def test_serve_is_the_default() -> None:
     assert (parse([]).command, parse([]).no_engine) == ("serve", False)
     assert (parse(["--demo"]).command, parse(["--demo"]).demo) == ("serve", True)
@@ -417,18 +431,38 @@ def test_a_reader_that_leaves_early_is_no_fault(run: Run, database: Database, ha
     process.stderr.close()
 
 
-def test_a_full_disk_is_one_line(clean_url: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "unbuffered"),
+    [
+        *((words, "") for words in ("export", "incident list --json", "doctor", "--help", "--version")),
+        ("export", "1"),
+    ],
+)
+def test_a_full_disk_is_one_line(clean_url: str, words: str, unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "app.py", "incident", "list"],
+            [sys.executable, "app.py", *words.split()],
             cwd=ROOT,
-            env=environment(DATABASE_URL=clean_url),
+            env=environment(DATABASE_URL=clean_url, PYTHONUNBUFFERED=unbuffered),
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
         )
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[:1] == ["No space left on device"] and "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (1, "No space left on device\n")
+
+
+@pytest.mark.parametrize("words", ["export", "incident list", "nonsense"])
+def test_where_no_fault_can_be_printed_the_exit_code_tells(words: str) -> None:
+    url = f"postgresql://127.0.0.1:{free_port()}/pager"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "app.py", *words.split()],
+            cwd=ROOT,
+            env=environment(DATABASE_URL=url),
+            stdout=full,
+            stderr=full,
+        )
+    assert done.returncode == (2 if words == "nonsense" else 1)
 
 
 def test_control_c_is_quiet(clean_url: str) -> None:

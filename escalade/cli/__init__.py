@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from escalade.cli import commands, faults
@@ -22,24 +22,47 @@ def main(argv: Sequence[str], serve: commands.Serve) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        options = parse(argv)
-        with _told_to_stop():
-            code = commands.run(options, serve)
+        code = _run(argv, serve)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain about it once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0  # whoever read our output has had enough
     except Exception as fault:
-        for line in faults.lines(fault):
-            print(line, file=sys.stderr)
+        _say(faults.lines(fault))
         return 1
+    finally:
+        _drop_what_cannot_be_written()
+
+
+def _run(argv: Sequence[str], serve: commands.Serve) -> int:
+    try:
+        options = parse(argv)
+        with _told_to_stop():
+            return commands.run(options, serve)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+
+
+def _say(lines: Sequence[str]) -> None:
+    """Print faults; where even that cannot be written, the exit code has to tell."""
+    with suppress(OSError):
+        for line in lines:
+            print(line, file=sys.stderr)
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Python writes what is left when it ends; where that fails it would complain, and end with a code of its own."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 @contextmanager

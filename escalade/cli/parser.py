@@ -4,7 +4,7 @@ import argparse
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
 
-from escalade import clean
+from escalade import __version__, clean
 from escalade.inbound.generic import SEVERITIES
 from escalade.overview import INCIDENT_STATUSES, STATUSES
 from escalade.users import ROLES
@@ -17,7 +17,7 @@ QUEUE = ["PENDING", "IN_FLIGHT", "FAILED"]
 def parse(argv: Sequence[str]) -> Namespace:
     """The command and its arguments, `serve` where none is named. Raises SystemExit with 2 on wrong usage."""
     words = list(argv)
-    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
+    if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help", "--version")):
         words.insert(0, "serve")
     parser = _parser(words)
     found = parser.parse_args(words)
@@ -34,9 +34,11 @@ def _parser(words: Sequence[str]) -> ArgumentParser:
     parser = ArgumentParser(
         prog="app.py",
         allow_abbrev=False,
-        description="Escalade pages people. Without a command it serves. The environment configures it: see README.md.",
+        description="Escalade pages people. Without a command it serves."
+        " The environment configures it: see docs/configuration.md.",
         epilog="Exit codes: 0 done, 1 a fault, 2 wrong usage.",
     )
+    parser.add_argument("--version", action="version", version=f"Escalade {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     add = _adder(commands)
     serve = add("serve", "the one process: web and engine; migrates first")
@@ -58,7 +60,11 @@ Add = Callable[[str, str], ArgumentParser]
 
 
 def _adder(commands: "argparse._SubParsersAction[ArgumentParser]") -> Add:
-    return lambda name, does: commands.add_parser(name, help=does, description=does.capitalize(), allow_abbrev=False)
+    def add(name: str, does: str) -> ArgumentParser:
+        sentence = does[:1].upper() + does[1:]  # capitalize() would make Yaml of YAML
+        return commands.add_parser(name, help=does, description=sentence, allow_abbrev=False)
+
+    return add
 
 
 def _group(add: Add, noun: str, does: str) -> Add:
