@@ -25,7 +25,6 @@ from escalade.unprivileged import Account, account_for
 
 log = logging.getLogger("escalade.embedded")
 
-USER = "escalade"
 WATCH_SECONDS = 1.0
 # What each of them sets on its own, and where the disk is gone with the process.
 _NOT_KEPT = {
@@ -169,7 +168,7 @@ def _create(folder: Path, programs: Path, account: Account) -> None:
     account.give(made)
     # Only who can enter the directory reaches the socket in it, so the socket needs no password.
     locale = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-    access = ("--username", USER, "--auth-local=trust", "--auth-host=reject")
+    access = ("--username", postmaster.USER, "--auth-local=trust", "--auth-host=reject")
     answer = account.command(programs / "initdb", "-D", made, *access, *locale, "--no-instructions")
     if answer.returncode != 0:
         shutil.rmtree(made, ignore_errors=True)
@@ -215,4 +214,4 @@ def _watch(folder: Path, programs: Path, over: Event) -> None:
 
 
 def _url(server: Running) -> str:
-    return f"postgresql://{USER}@/postgres?host={quote(str(server.sockets), safe='')}&port={postmaster.PORT}"
+    return f"postgresql://{postmaster.USER}@/postgres?host={quote(str(server.sockets), safe='')}&port={postmaster.PORT}"

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import PGconn, Ping
+
 from escalade.errors import Refusal
 from escalade.unprivileged import Account
 
 START_SECONDS = 90.0
 STOP_SECONDS = 20.0
 PORT = 5432
+USER = "escalade"
 LOG_LIMIT = 10 * 1024 * 1024
 _SHORT_PREFIX = "escalade-"
 # Remains of a server that was killed: they go away on their own within moments.
@@ -61,7 +65,7 @@ def ensure(place: Place) -> Running:
     logged = 0
     while time.monotonic() < deadline:
         server = find(place.data)
-        if server and server.ready:
+        if server and server.ready and answers(server):
             _reap(child)
             return server
         if child is not None and child.poll() is not None:
@@ -73,6 +77,13 @@ def ensure(place: Place) -> Running:
             child = _launch(place)
         time.sleep(0.02)
     raise Refusal(f"Postgres did not get ready within {START_SECONDS:g} s; see {place.log}")
+
+
+def answers(server: Running) -> bool:
+    """Whether the server takes connections. One that was killed a moment ago is still listed, and its socket still
+    accepts what nobody will answer."""
+    place = make_conninfo(host=str(server.sockets), port=PORT, user=USER, dbname="postgres", connect_timeout=3)
+    return PGconn.ping(place.encode()) == Ping.OK
 
 
 def end(data: Path) -> None:

@@ -133,6 +133,23 @@ def test_a_server_killed_while_nobody_used_it(folder: Path) -> None:
     assert ask(embedded.start(folder, PLAIN), "SELECT word FROM kept") == "durable"
 
 
+def test_a_server_that_does_not_answer_is_not_trusted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+
+    def not_at_first(server: postmaster.Running) -> bool:
+        asked.append(real(server))
+        return asked[-1] and len(asked) > 2
+
+    real = postmaster.answers
+    monkeypatch.setattr(postmaster, "answers", not_at_first)
+    assert ask(embedded.start(folder, PLAIN), "SELECT 1") == 1
+    assert asked == [True] * 3
+    server = postmaster.find(folder / "postgres")
+    assert server is not None
+    embedded.stop(folder)
+    assert not real(server)
+
+
 def test_after_the_app_is_killed_its_server_is_found(folder: Path) -> None:
     with other_process(folder) as user:
         assert user.stdout
