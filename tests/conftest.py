@@ -2,9 +2,12 @@
 
 import os
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 import psycopg
@@ -12,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import sql
 
-from escalade import embedded
+from escalade import embedded, postmaster
 from escalade.config import Config
 from escalade.db import Database, connect
 from escalade.migrate import migrate
@@ -31,16 +34,31 @@ settings.load_profile("any machine")
 
 def pytest_configure(config: pytest.Config) -> None:
     """The first process starts the server; workers are told where it is."""
+    _take_signals()
     if hasattr(config, "workerinput") or os.environ.get("TEST_DATABASE_URL"):
         return
     folder = Path(tempfile.mkdtemp(prefix="escalade-test-"))
-    os.environ["TEST_DATABASE_URL"] = embedded.start(folder, environ={})
     config.add_cleanup(lambda: _end(folder))
+    os.environ["TEST_DATABASE_URL"] = embedded.start(folder, environ={})
+
+
+def _take_signals() -> None:
+    """SIGTERM ends the run by way of its clean-up. Nothing is ignored, as it would be in the programs that tests
+    start too: a shell lets what it starts in the background ignore SIGINT."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # said once is enough: the clean-up goes on to its end
+    pytest.exit("told to stop", 128 + number)
 
 
 def _end(folder: Path) -> None:
     os.environ.pop("TEST_DATABASE_URL", None)
     embedded.stop(folder)
+    postmaster.end(folder / "postgres")  # where the run was told to stop while the server was starting
     shutil.rmtree(folder, ignore_errors=True)
 
 
