@@ -22,6 +22,8 @@ _PUBLIC_NAMES = (
     ("HEROKU_APP_NAME", "https://{}.herokuapp.com"),
 )
 _MASK = "***"
+# Beside app.py, so that a command finds the same data from wherever it is run.
+_DATA_DIR = Path(__file__).resolve().parents[1] / ".data"
 
 
 class ConfigFaults(Exception):
@@ -195,6 +197,7 @@ def _derived(found: Mapping[str, object], host: str, environ: Mapping[str, str])
     return {
         "host": host,
         "base_url": base or local,
+        "data_dir": found["data_dir"] or _DATA_DIR,
         "base_url_known": bool(base) or is_loopback(host),
         "mail_from": found["mail_from"] or f"escalade@{name or 'localhost'}",
         "trusted_proxies": int(on_a_host(environ)) if proxies is None else proxies,

@@ -38,6 +38,10 @@ _BASE = (
 )
 _KEY = "Signs sessions and links. Unset: made once and kept in the database."
 _OLD_KEY = "The key before the present one: what it signed still verifies."
+_DATA = (
+    "Where the embedded Postgres keeps its data: `.data` beside app.py, wherever a command is run from. A relative"
+    " path counts from the current directory."
+)
 _ADMIN = "The first admin, made while no user has a password."
 _PASSWORD = "The first admin's password; needs ESCALADE_ADMIN_EMAIL."
 _SENDERS = "How many messages may be under way at once."
@@ -70,9 +74,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ESCALADE_BASE_URL", values.BASE_URL, "derived", _BASE),
     Setting("ESCALADE_SECRET_KEY", values.SECRET_KEY, "unset", _KEY, secret=True),
     Setting("ESCALADE_SECRET_KEY_OLD", values.TEXT, "unset", _OLD_KEY, secret=True),
-    Setting("ESCALADE_DATA_DIR", values.DIRECTORY, ".data", "Where the embedded Postgres keeps its data."),
-    Setting("ESCALADE_ADMIN_EMAIL", values.MAIL_ADDRESS, "unset", _ADMIN),
-    Setting("ESCALADE_ADMIN_PASSWORD", values.TEXT, "unset", _PASSWORD, secret=True),
+    Setting("ESCALADE_DATA_DIR", values.DIRECTORY, "derived", _DATA),
+    Setting("ESCALADE_ADMIN_EMAIL", values.LONE_ADDRESS, "unset", _ADMIN),
+    Setting("ESCALADE_ADMIN_PASSWORD", values.PASSWORD, "unset", _PASSWORD, secret=True),
     Setting("ESCALADE_SENDERS", whole(4, 256), "16", _SENDERS),
     Setting("ESCALADE_DB_POOL", whole(2, 200), "5", _POOL),
     Setting("ESCALADE_POLL_SECONDS", seconds(0.05, 60), "derived", _POLL),

@@ -50,7 +50,9 @@ def pending(conn: psycopg.Connection[Any], folder: Path = FOLDER) -> list[str]:
 
 
 def require_current(url: str) -> None:
-    """Refuse to work on an old schema, with what to do. Raises Refusal or psycopg.OperationalError."""
+    """Refuse to work on an old schema or none, with what to do. Raises Refusal or psycopg.OperationalError."""
     with connect(url) as conn:
+        if not Tx(conn).value("migration_table_exists"):
+            raise Refusal("The database has no schema yet; run: python app.py migrate")
         if pending(conn):
             raise Refusal("The database's schema is older than this program; run: python app.py migrate")

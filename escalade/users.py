@@ -7,10 +7,9 @@ from datetime import datetime
 from escalade import clean, oncall, passwords, schedules, sessions
 from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, NotFound
-from escalade.values import MAIL_ADDRESS
+from escalade.values import EMAIL_LIMIT, MAIL_ADDRESS
 
 ROLES = ("viewer", "responder", "admin")
-EMAIL_LIMIT = 254
 NAME_LIMIT = 200
 
 

@@ -10,8 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from psycopg import ProgrammingError, conninfo
 
+from escalade import passwords
 from escalade.transports.smtp import parse_server
 
+EMAIL_LIMIT = 254
 Networks = tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]
 
 
@@ -133,6 +135,18 @@ def _address(text: str) -> str:
     return text
 
 
+def _lone_address(text: str) -> str:
+    if "<" in _address(text) or len(text) > EMAIL_LIMIT:
+        raise ValueError(f"must be a mail address alone, in at most {EMAIL_LIMIT} characters")
+    return text
+
+
+def _password(text: str) -> str:
+    if not passwords.SHORTEST <= len(text) <= passwords.LONGEST:
+        raise ValueError(f"must have from {passwords.SHORTEST} to {passwords.LONGEST:,} characters")
+    return _text(text)
+
+
 def _networks(text: str) -> bool | Networks:
     if text.lower() in ("on", "off"):
         return True if text.lower() == "on" else ()
@@ -151,4 +165,6 @@ WEB_URL = Value("URL", _web_url)
 SMTP_URL = Value("smtp:// or smtps:// URL", _smtp_url)
 SECRET_KEY = Value("text, at least 16 characters", _secret_key)
 MAIL_ADDRESS = Value("mail address", _address)
+LONE_ADDRESS = Value("mail address", _lone_address)
+PASSWORD = Value(f"text, at least {passwords.SHORTEST} characters", _password)
 NETWORKS = Value("off, on, networks", _networks)

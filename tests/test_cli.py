@@ -400,11 +400,16 @@ def test_a_database_that_is_away_is_one_line(words: str) -> None:
 def test_on_an_old_schema_every_command_says_what_to_run(bare_url: str) -> None:
     for words in COMMANDS:
         [line] = refused(inside(*words.split(), given=CONFIGURATION, DATABASE_URL=bare_url))
-        assert line.endswith("run: python app.py migrate"), words
+        assert line == "The database has no schema yet; run: python app.py migrate", words
     first = said(inside("migrate", DATABASE_URL=bare_url))
     assert first.startswith("applied 0001_initial\n")
     assert said(inside("migrate", DATABASE_URL=bare_url)) == "the schema is up to date\n"
     assert said(inside("incident", "list", DATABASE_URL=bare_url)) == "no incidents\n"
+    with psycopg.connect(bare_url) as conn:
+        conn.execute("delete from schema_migration where name <> '0001_initial'")
+    for words in COMMANDS:
+        [line] = refused(inside(*words.split(), given=CONFIGURATION, DATABASE_URL=bare_url))
+        assert line == "The database's schema is older than this program; run: python app.py migrate", words
 
 
 def test_a_read_only_database_is_one_line(run: Run, clean_url: str) -> None:
@@ -568,6 +573,14 @@ def test_where_the_disk_is_not_kept_there_is_one_line() -> None:
     for words in ("incident list", "serve", "migrate"):
         [line] = refused(command(*words.split(), DYNO="web.1", ESCALADE_BASE_URL="https://pager.example.com"))
         assert line.startswith("set DATABASE_URL: the disk is not kept on Heroku")
+
+
+def test_on_a_dyno_serve_says_at_once_all_that_has_to_be_set() -> None:
+    first, second = refused(command("serve", DYNO="web.1", PORT="5000"))
+    assert first.startswith("ESCALADE_BASE_URL: must be set")
+    assert second.startswith("set DATABASE_URL: the disk is not kept on Heroku")
+    [line] = refused(command("migrate", DYNO="web.1", PORT="5000"))
+    assert line == second
 
 
 def test_tokens_are_listed_without_their_secrets_and_can_be_ended(run: Run) -> None:

@@ -28,7 +28,8 @@ def faults(**environ: str) -> list[str]:
 def test_defaults() -> None:
     config = Config.read({})
     assert (config.host, config.port, config.base_url) == ("127.0.0.1", 8000, "http://127.0.0.1:8000")
-    assert (config.database_url, config.data_dir, config.secret_key) == (None, Path(".data"), None)
+    assert (config.database_url, config.secret_key) == (None, None)
+    assert config.data_dir == Path(__file__).parents[1] / ".data"
     assert (config.senders, config.db_pool, config.poll_seconds, config.listen) == (16, 5, None, "auto")
     assert (config.connect_timeout, config.read_timeout, config.send_deadline) == (3.0, 5.0, 10.0)
     assert (config.lease_seconds, config.max_tries, config.late_seconds) == (20.0, 8, 60.0)
@@ -64,6 +65,18 @@ def test_all_faults_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("password", ["abc", "x" * 1_001])
+def test_the_first_password_is_a_fault_like_any_other(password: str) -> None:
+    assert faults(PORT="x", ESCALADE_ADMIN_EMAIL="a@b.c", ESCALADE_ADMIN_PASSWORD=password) == [
+        "PORT: must be a whole number, not 'x'",
+        "ESCALADE_ADMIN_PASSWORD: must have from 8 to 1,000 characters",
+    ]
+
+
+def test_a_data_directory_that_is_named_counts_from_here() -> None:
+    assert Config.read({"ESCALADE_DATA_DIR": "mine"}).data_dir == Path("mine")
+
+
 def test_an_unknown_name_far_from_any_other() -> None:
     assert faults(ESCALADE_XYZZY="1") == ["ESCALADE_XYZZY: no such setting"]
     assert faults(ESCALADE_SENDRS_FILE="/x") == [
@@ -87,6 +100,8 @@ def test_an_unknown_name_far_from_any_other() -> None:
         ("ESCALADE_SECRET_KEY", "short"),
         ("ESCALADE_ADMIN_EMAIL", "alice"),
         ("ESCALADE_ADMIN_EMAIL", "alice@example.com, bob@example.com"),
+        ("ESCALADE_ADMIN_EMAIL", "Alice <alice@example.com>"),
+        ("ESCALADE_ADMIN_EMAIL", f"{'a' * 250}@example.com"),
         ("ESCALADE_POLL_SECONDS", "nan"),
         ("ESCALADE_POLL_SECONDS", "0"),
         ("ESCALADE_POLL_SECONDS", "5s"),

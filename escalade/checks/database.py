@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from escalade.checks.finding import Finding, fault, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
-from escalade.migrate import pending
+from escalade.migrate import files, pending
 
 OLDEST = 14
 SKEW_WARNING, SKEW_FAULT = 2.0, 30.0
@@ -27,7 +27,9 @@ def server(tx: Tx, config: Config) -> Iterator[Finding]:
 def schema(tx: Tx, config: Config) -> Iterator[Finding]:
     """Whether all migrations are applied."""
     missing = pending(tx.conn)
-    if missing:
+    if missing == [path.stem for path in files()]:
+        yield fault("schema", "there is none yet; run: python app.py migrate")
+    elif missing:
         yield fault("schema", f"older than this program, {', '.join(missing)} missing; run: python app.py migrate")
     else:
         yield ok("schema", "up to date")
