@@ -1,11 +1,13 @@
 """What happens before the first request is served: the first admin, demo data, and the lines that say how to begin."""
 
+import os
 import secrets
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from escalade import demo, settings, tokens, users
-from escalade.config import Config
+from escalade.config import Config, on_a_host
 from escalade.db import Database, Tx
 
 DEMO_ADMIN = "admin@example.com"
@@ -14,7 +16,7 @@ DEMO_ADMIN = "admin@example.com"
 def prepare(db: Database, config: Config, *, with_demo: bool) -> list[str]:
     """Make the first admin while nobody can log in, and load the demo into an empty database where it is asked for.
     The lines to print: a password or link among them is shown this once."""
-    lines = [f"Escalade serves {config.base_url}"]
+    lines = [f"Escalade serves {config.base_url}{_elsewhere(config)}"]
     with db.begin() as tx:
         if not users.anybody_with_password(tx):
             lines += first_login(tx, config, generate=with_demo)
@@ -24,6 +26,13 @@ def prepare(db: Database, config: Config, *, with_demo: bool) -> list[str]:
         with db.begin() as tx:
             lines += demo.load(tx, config.base_url)
     return lines
+
+
+def _elsewhere(config: Config) -> str:
+    """Where it listens, when the address that people use does not say it."""
+    parts = urlsplit(config.base_url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return "" if port == config.port else f" (listening on port {config.port})"
 
 
 def first_login(tx: Tx, config: Config, *, generate: bool) -> list[str]:
@@ -37,7 +46,7 @@ def first_login(tx: Tx, config: Config, *, generate: bool) -> list[str]:
         create_admin(tx, email, password)
         return [f"Log in as {email} with the password {password} (shown only now)."]
     token = tokens.new_secret()
-    settings.put(tx, "start_token", tokens.digest(token))
+    settings.add_start_token(tx, tokens.digest(token))
     return [f"Make the first login here, once: {config.base_url}/start/{token}"]
 
 
@@ -58,7 +67,10 @@ def announce(lines: list[str]) -> None:
 
 
 def interpreter() -> str:
-    """What runs this program, as a person in this folder would type it."""
+    """What runs this program, as a person in this folder would type it. A host's own Python is in a folder of its
+    own and simply called python."""
+    if on_a_host(os.environ):
+        return "python"
     here = Path.cwd()
     program = Path(sys.executable)
     return str(program.relative_to(here)) if program.is_relative_to(here) else "python"

@@ -18,6 +18,17 @@ def put(tx: Tx, name: str, value: Any) -> None:
     tx.run("put_setting", name=name, value=as_json(value))
 
 
+def add_start_token(tx: Tx, token_hash: str) -> None:
+    """One more link by which the first person may get in, beside those that other processes printed lately."""
+    tx.run("add_start_token", token_hash=token_hash)
+
+
+def start_tokens(tx: Tx) -> list[str]:
+    """The hashes of the links that work while nobody can log in."""
+    kept = get(tx, "start_token") or []
+    return [str(one) for one in kept] if isinstance(kept, list) else [str(kept)]
+
+
 def fallback(tx: Tx) -> list[Target]:
     """Whom to tell when a policy is exhausted."""
     return [ladder.target(item) for item in get(tx, "fallback") or []]

@@ -93,4 +93,4 @@ order by s.name;
 
 -- name: take_start_token$
 -- The first-login link is used up: of two people who use it at once, one gets in.
-delete from setting where name = 'start_token' and value = to_jsonb(:token_hash::text) returning 1;
+delete from setting where name = 'start_token' and value @> to_jsonb(:token_hash::text) returning 1;

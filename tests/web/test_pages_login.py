@@ -48,7 +48,7 @@ def test_a_logout_ends_the_session(screens: Screens) -> None:
 
 def begin(screens: Screens, token: str = "the-start-token") -> str:
     with screens.db.begin() as tx:
-        settings.put(tx, "start_token", digest(token))
+        settings.add_start_token(tx, digest(token))
     return f"/start/{token}"
 
 
@@ -68,6 +68,25 @@ def test_the_first_login_makes_an_admin_once(screens: Screens) -> None:
         assert method(path, headers=OWN).status_code == 404
 
 
+def test_the_links_of_the_last_five_processes_work(screens: Screens) -> None:
+    client = screens.app.test_client()
+    paths = [begin(screens, f"token-{number}") for number in range(6)]
+    assert [client.get(path).status_code for path in paths] == [404, 200, 200, 200, 200, 200]
+    assert client.post(paths[2], data=FORM, headers=OWN).status_code == 303
+    assert [client.get(path).status_code for path in paths] == [404] * 6
+    assert factories.run(screens.db, "select count(*) from setting where name = 'start_token'") == [(0,)]
+
+
+def test_a_link_that_an_older_version_printed_works_beside_a_newer_one(screens: Screens) -> None:
+    with screens.db.begin() as tx:
+        settings.put(tx, "start_token", digest("older"))
+    client = screens.app.test_client()
+    assert client.get("/start/older").status_code == 200
+    begin(screens, "newer")
+    assert client.get("/start/older").status_code == 200
+    assert client.post("/start/newer", data=FORM, headers=OWN).status_code == 303
+
+
 def test_somebody_known_becomes_the_first_admin(screens: Screens) -> None:
     factories.user(screens.db, "root", "viewer")
     path = begin(screens)
@@ -85,7 +104,9 @@ def test_what_cannot_be_shows_the_form_again(screens: Screens, wrong: dict[str, 
 
 def test_without_the_token_or_once_somebody_can_log_in_there_is_nothing(screens: Screens, alice: int) -> None:
     client = screens.app.test_client()
-    assert client.get("/start/anything").status_code == 404
+    answer = client.get("/start/anything")
+    assert answer.status_code == 404 and 'href="/login"' in answer.text
+    assert "This link is no longer valid: a newer one was printed, or somebody can log in already." in answer.text
     assert client.get(begin(screens)).status_code == 404
     factories.run(screens.db, "update app_user set password_hash = null")
     assert client.get("/start/another").status_code == 404
