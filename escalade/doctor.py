@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 import psycopg
 
@@ -29,6 +30,8 @@ THEN: tuple[Check, ...] = (
     queue.vacuum,
     queue.rate,
 )
+# What people say in a configuration file.
+SAID: tuple[Check, ...] = (reach.transports, people.people, people.policies, people.services)
 
 
 def examine(environ: Mapping[str, str]) -> Iterator[Finding]:
@@ -50,6 +53,12 @@ def examine(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield fault("database", f"away: {_short(away)}; check DATABASE_URL, and whether it runs")
             return
         yield from _all(conn, config)
+
+
+def unwell(conn: psycopg.Connection[Any], config: Config) -> Iterator[Finding]:
+    """What is wrong with transports, people, policies and services. The connection is in no transaction."""
+    for check in SAID:
+        yield from (finding for finding in _careful(check, conn, config) if finding.level != "ok")
 
 
 def _all(conn: psycopg.Connection[object], config: Config) -> Iterator[Finding]:

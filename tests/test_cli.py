@@ -90,6 +90,54 @@ def test_a_file_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
     assert refused(run("apply", str(tmp_path / "latin"))) == [f"{tmp_path}/latin is not UTF-8"]
 
 
+BROKEN = """
+users:
+  - {email: alice@example.com, contact_methods: [{name: mail, kind: email, address: alice@example.com}]}
+  - {email: bob@example.com}
+channels: [{name: hook, kind: webhook, address: "http://127.0.0.1:9/x"}]
+policies:
+  - {name: default, steps: [{targets: ["user:bob@example.com"], wait: 5m}]}
+services: [{name: api, policy: default}]
+"""
+
+
+def test_apply_warns_of_what_will_keep_pages_from_going_out(run: Run) -> None:
+    assert said(run("apply", "-", "--dry-run", given=BROKEN)) != "no changes\n"
+    done = run("apply", "-", given=BROKEN)
+    lines = done.stderr.splitlines()
+    assert done.returncode == 0 and "service api: created" in done.stdout and "warning" not in done.stdout
+    assert [line.split(": ")[:2] for line in lines] == [
+        ["warning", "transports"],
+        ["warning", "transports"],
+        ["warning", "people"],
+        ["warning", "policies"],
+        ["warning", "services"],
+    ]
+    assert "set SMTP_URL" in lines[0] and "channel hook" in lines[1] and "bob@example.com" in lines[2]
+    assert "default pages nobody now" in lines[3] and "api: without integration" in lines[4]
+    assert said(run("apply", "-", given=BROKEN)) == "no changes\n"
+
+
+def test_a_warning_that_cannot_be_made_out_is_no_fault_of_apply(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(tx: object, config: object) -> None:
+        raise ValueError("what\never")
+
+    monkeypatch.setattr("escalade.doctor.SAID", (broken,))
+    done = run("apply", "-", given=CONFIGURATION)
+    assert (done.returncode, done.stderr) == (0, "warning: broken: could not be checked: what ever\n")
+
+
+def test_a_file_that_is_not_yaml_is_named(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "team.yaml"
+    path.write_text("users:\n\t- email: alice@example.com\n")
+    [line] = refused(run("apply", str(path)))
+    assert re.fullmatch(rf"{path} is not YAML: line 2, column \d+: there is a tab, and YAML takes only spaces .*", line)
+    [line] = refused(run("apply", "-", given="users: ["))
+    assert line.startswith("Standard input is not YAML: line ")
+    [line] = refused(run("apply", "-", given="users: \x01"))
+    assert line.startswith("Standard input is not YAML: ")
+
+
 # Access
 
 

@@ -12,6 +12,7 @@ from escalade import (
     attempts,
     clean,
     demo,
+    doctor,
     logs,
     opening,
     overview,
@@ -34,11 +35,28 @@ ACTOR = "command-line"
 
 def apply(db: Database, config: Config, options: Namespace) -> None:
     """apply FILE"""
-    text = _text_of(options.file)
+    try:
+        document = transfer.read(_text_of(options.file))
+    except transfer.NotYaml as fault:
+        raise Refusal(f"{_named(options.file)} {fault.reason}") from None
     with db.begin() as tx:
-        changes = transfer.apply(tx, text, prune=options.prune, dry_run=options.dry_run)
+        changes = transfer.apply(tx, document, prune=options.prune, dry_run=options.dry_run)
     for line in [logs.escape(change.line) for change in changes] or ["no changes"]:
         print(line)
+    if changes and not options.dry_run:
+        _warn(db, config)
+
+
+def _warn(db: Database, config: Config) -> None:
+    """What keeps pages from going out as the configuration is now: better heard here than from a page that fails."""
+    sys.stdout.flush()
+    with db.read() as tx:
+        for finding in doctor.unwell(tx.conn, config):
+            print(logs.escape(logs.redact(f"warning: {finding.check}: {finding.text}")), file=sys.stderr)
+
+
+def _named(file: str) -> str:
+    return "Standard input" if file == "-" else file
 
 
 def _text_of(file: str) -> str:
@@ -46,9 +64,9 @@ def _text_of(file: str) -> str:
         raw = _standard_input().read() if file == "-" else Path(file).read_bytes()
         return raw.decode("utf-8")
     except OSError as fault:
-        raise Refusal(f"Cannot read {file}: {fault.strerror or fault}") from None
+        raise Refusal(f"Cannot read {'standard input' if file == '-' else file}: {fault.strerror or fault}") from None
     except UnicodeDecodeError:
-        raise Refusal(f"{file} is not UTF-8") from None
+        raise Refusal(f"{_named(file)} is not UTF-8") from None
 
 
 def _standard_input() -> BinaryIO:

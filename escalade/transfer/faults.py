@@ -15,6 +15,14 @@ class Faults(Invalid):
         self.faults = faults
 
 
+class NotYaml(Faults):
+    """The text breaks the rules of YAML; `reason` says where and how, in words that follow the file's name."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__([f"the file {reason}"])
+        self.reason = reason
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """A name that the file uses for something else: `noun` is user, policy, schedule or channel.

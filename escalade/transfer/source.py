@@ -4,12 +4,13 @@ That avoids the traps of YAML 1.1: here 09:00 is no 540 and a service may be cal
 document, keys that are plain texts, each given once, no tags; and what a text can grow to by its aliases is bounded.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import yaml
 
-from escalade.transfer.faults import Faults, Place
+from escalade.transfer.faults import Faults, NotYaml, Place
 
 SIZE_LIMIT = 1024 * 1024
 VALUE_LIMIT = 200_000
@@ -30,11 +31,9 @@ def load(text: str, root: Place) -> Value:
     except UnicodeEncodeError:
         raise Faults(["the file is not UTF-8"]) from None
     except yaml.MarkedYAMLError as fault:
-        mark = fault.problem_mark or fault.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise Faults([f"{where}{fault.problem or fault.context}"]) from None
+        raise NotYaml(f"is not YAML: {_broken(text, fault)}") from None
     except yaml.YAMLError as fault:
-        raise Faults([f"the file is not YAML: {' '.join(str(fault).split())}"]) from None
+        raise NotYaml(f"is not YAML: {' '.join(str(fault).split())}") from None
 
 
 class _Builder:
@@ -106,6 +105,20 @@ class _Builder:
         self.count += values
         if self.count > VALUE_LIMIT:
             raise Faults([f"the file holds more than {VALUE_LIMIT:,} values, those repeated by aliases included"])
+
+
+def _broken(text: str, fault: yaml.MarkedYAMLError) -> str:
+    """Where the text breaks the rules of YAML, and how."""
+    mark = fault.problem_mark or fault.context_mark
+    reason = fault.problem or fault.context or "it cannot be read"
+    if mark is None:
+        return reason
+    # Only these end a line here, as for the parser; splitlines() knows more.
+    lines = re.split(r"\r\n|[\r\n\x85\u2028\u2029]", text)
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in line[: len(line) - len(line.lstrip(" \t-"))]:
+        reason = "there is a tab, and YAML takes only spaces at the start of a line"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {reason}"
 
 
 def _line(event: Any) -> str:

@@ -26,7 +26,18 @@ def test_a_file_is_a_mapping(text: str) -> None:
 
 
 def test_broken_yaml_says_where() -> None:
-    assert refusal("users:\n  - {email: a@example.com\npolicies: []").startswith("line 3, column ")
+    broken = "users:\n  - {email: a@example.com\npolicies: []"
+    assert refusal(broken).startswith("the file is not YAML: line 3, column ")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("users:\n\t- email: a@b.c", 2), ("users:\n  - email: a@b.c\n\t name: A", 3), ("users:\n  -\temail: a@b.c", 2)],
+)
+def test_a_tab_is_called_a_tab(text: str, line: int) -> None:
+    said = refusal(text)
+    assert said.startswith(f"the file is not YAML: line {line}, column ")
+    assert said.endswith(": there is a tab, and YAML takes only spaces at the start of a line")
 
 
 def test_a_large_file_is_refused_before_it_is_read() -> None:
