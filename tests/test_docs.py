@@ -1,4 +1,4 @@
-"""What the documents name exists: tests, metrics, files, settings, dependencies, commands, fields of the YAML."""
+"""What the documents name exists: tests, metrics, files, settings, dependencies, commands, fields, addresses."""
 
 import ast
 import json
@@ -6,21 +6,28 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
 from escalade import transfer
 from escalade.cli.parser import parse
+from escalade.config import Config
 from escalade.db import Database
 from escalade.environment import SETTINGS
-from escalade.inbound import PARSERS
+from escalade.inbound import PARSERS, generic
+from escalade.inbound.base import Request
+from escalade.serve import DRAIN_SECONDS
 from escalade.transfer import shape
 from escalade.transfer.records import Field
 from escalade.transports import TRANSPORTS, webhook
 from escalade.transports.base import AttemptRef, IncidentBrief, Message
+from escalade.web.api.openapi import PATHS
+from escalade.web.errors import STATUSES
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -125,7 +132,7 @@ def said(piece: str) -> str:
 
 def arguments(command: str) -> list[str]:
     """The words after app.py, up to a redirection."""
-    words = re.split(r"\s[>|]", command.split("app.py", 1)[1])[0]
+    words = re.split(r"\s[<>|]", command.split("app.py", 1)[1])[0]
     samples = {"ROLE": "viewer", "ID": "1"}
     return [samples.get(word, word) for word in shlex.split(words)]
 
@@ -197,3 +204,106 @@ def test_the_signature_is_checked_as_its_document_says(secret: str) -> None:
     headers = webhook.signed_headers("key", 1_700_000_000, b"{}", secret)
     assert made["is_genuine"](headers, b"{}", secret)
     assert not made["is_genuine"](headers, b"{ }", secret)
+
+
+@dataclass(frozen=True)
+class Curl:
+    """A request as a line of a document makes it."""
+
+    method: str
+    address: str
+    content_type: str
+    body: str
+
+
+def curls(name: str) -> list[Curl]:
+    """The requests of a document's lines of code; a command may go on over several lines."""
+    text = re.sub(r"^```.*?^```$", "", read(name), flags=re.M | re.S)
+    blocks = re.findall(r"(?:^    .+\n)+", text, re.M)
+    commands = [part for block in blocks for part in re.split(r"\n(?=    \w)", block) if "curl" in part]
+    return [curl(shlex.split(command[command.index("curl") :])[1:]) for command in commands]
+
+
+def curl(words: list[str]) -> Curl:
+    """What curl makes of its arguments, as far as the documents use it."""
+    left, data, headers = list(words), [], []
+    method = address = ""
+    while left:
+        word = left.pop(0)
+        if word in ("-d", "--data-binary"):
+            data.append(left.pop(0))
+        elif word == "-H":
+            headers.append(left.pop(0))
+        elif word == "-X":
+            method = left.pop(0)
+        elif word in ("-m", "--retry"):
+            left.pop(0)
+        elif not word.startswith("-"):
+            address = word
+    kinds = [header.split(": ")[1] for header in headers if header.startswith("Content-Type")]
+    label = kinds[0] if kinds else "application/x-www-form-urlencoded" if data else ""
+    return Curl(method or ("POST" if data else "GET"), address, label, "&".join(data))
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/alerts.md"])
+def test_the_alerts_of_a_document_are_taken(name: str) -> None:
+    alerts = [one for one in curls(name) if "/beat/" not in one.address]
+    assert alerts
+    for one in alerts:
+        query = tuple(parse_qsl(urlsplit(one.address).query))
+        [event] = generic.parse(Request(one.body.encode(), one.content_type, query=query))
+        assert one.method == "POST", one
+        assert event.title if event.action == "trigger" else f"action={event.action}" in one.body, one
+
+
+def test_every_field_and_word_of_a_generic_alert_is_in_its_document() -> None:
+    text = read("docs/alerts.md")
+    named = set(re.findall(r"`(\w+)`", text))
+    words = {*generic.NAMES, *generic.SEVERITIES, *generic.ACTIONS}
+    assert words <= named, words - named
+
+
+def test_every_refusal_of_an_alert_is_in_its_document() -> None:
+    refusals = {str(status) for _, status in STATUSES} | {"405", "413"}
+    shown = set(re.findall(r"^\| (\d{3}) \|", read("docs/alerts.md"), re.M))
+    # Nobody is logged in here, so no role is too low, and nothing stands in the way of an alert.
+    assert shown == refusals - {"403", "409"}
+
+
+def test_the_requests_of_the_api_s_document_are_those_of_its_description() -> None:
+    asked = curls("docs/api.md")
+    assert asked
+    for one in asked:
+        address = urlsplit(one.address.replace("$API", "/api/v1"))
+        operation = operation_at(address.path, one.method.lower())
+        known = {item["name"] for item in operation.get("parameters", []) if item["in"] == "query"}
+        assert {name for name, _ in parse_qsl(address.query)} <= known, one
+        if one.body:
+            schema = operation["requestBody"]["content"]["application/json"]["schema"]
+            sent = json.loads(one.body).keys()
+            assert set(schema["required"]) <= sent <= set(schema["properties"]), one
+
+
+def operation_at(path: str, method: str) -> dict[str, Any]:
+    """The operation of the API that an address leads to; a path without variables comes first."""
+    for template in sorted(PATHS, key=lambda item: item.count("{")):
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path) and method in PATHS[template]:
+            found: dict[str, Any] = PATHS[template][method]
+            return found
+    raise AssertionError(f"the API has no {method} {path}")
+
+
+def test_the_unit_of_its_document_starts_what_is_there() -> None:
+    [unit] = fenced(read("docs/running.md"), "ini")
+    assert "ExecStart=/opt/escalade/.venv/bin/python app.py\n" in unit
+    # The process stops by itself before systemd would kill it.
+    [seconds] = re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.M)
+    assert int(seconds) > DRAIN_SECONDS
+
+
+def test_settings_that_a_document_sets_are_taken() -> None:
+    [text] = fenced(read("docs/running.md"), "sh")
+    pairs = dict(line.split("=", 1) for line in text.splitlines())
+    config = Config.read({name: value.strip("'") for name, value in pairs.items()})
+    assert not config.serve_faults()
+    assert config.trusted_proxies == 1
