@@ -307,3 +307,9 @@ def test_settings_that_a_document_sets_are_taken() -> None:
     config = Config.read({name: value.strip("'") for name, value in pairs.items()})
     assert not config.serve_faults()
     assert config.trusted_proxies == 1
+
+
+@each
+def test_no_piece_of_code_is_broken_by_a_line_end(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert [line for line in text.splitlines() if line.count("`") % 2] == []
