@@ -15,6 +15,7 @@ from escalade import attempts, delivery, metrics
 from escalade.attempts import Claimed, Due, Outcome, Settled
 from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
+from escalade.failures import Failures
 from escalade.gates import Gates
 from escalade.senders import Senders
 
@@ -47,6 +48,7 @@ class Dispatch:
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
         self.gates = Gates(senders.count)
         self.rng = random.Random()
+        self.failures = Failures()
         self.numbers = count()
         self.jobs: dict[int, Job] = {}
         self.lanes = {"high": 0, "low": 0}
@@ -163,6 +165,7 @@ class Dispatch:
 
     def settle(self, tx: Tx) -> int:
         """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
+        self.failures.tell_rest()
         if not self.waiting():
             return 0
         # The clock first: were the database away, what is collected here would be lost.
@@ -178,6 +181,8 @@ class Dispatch:
         for sent in back:
             if sent.receipt is not None or sent.error is not None:
                 self.gates.record(tx, sent.job.destination, sent.error)
+        if failed := [row.id for row in settled if row.status == "FAILED" and not row.lost]:
+            self.failures.tell(tx, failed)
         return len(settled)
 
     def _landed(self, job: Job) -> None:

@@ -59,6 +59,7 @@ class Engine:
         self.clock = Clock()
         self.assuming_since: float | None = None
         self.full = False
+        self.away = False
         self.done_at: dict[str, float] = {}
         self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
 
@@ -89,6 +90,7 @@ class Engine:
                     self.doorbell.idle = False
                     session.close()
             except psycopg.Error as error:
+                self.away = True
                 log.warning("the database is away: %s", str(error).strip() or type(error).__name__)
             except Exception:
                 log.exception("the engine's round raised; it goes on")
@@ -105,6 +107,9 @@ class Engine:
     def _serve(self, session: Session) -> None:
         # What an earlier connection claimed and never heard of is given back at once, not left to its lease.
         attempts.recover(session.single(), self.dispatch.owner, self.dispatch.known())
+        if self.away:
+            self.away = False
+            log.info("the database is back")
         while not self.stopping.is_set():
             sleep = self.tick(session)
             if sleep > 0:

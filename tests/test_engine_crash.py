@@ -160,8 +160,9 @@ def restart(data: Path) -> None:
 
 
 def test_k095_k098_the_database_restarts_during_a_send_and_everything_goes_on(
-    own_server: tuple[Database, Path], phone: Receiver
+    own_server: tuple[Database, Path], phone: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "escalade.engine")
     database, data = own_server
     go = threading.Event()
     phone.answer = lambda arrived: 200 if arrived.path == "/bob" or go.wait(20) else 500
@@ -182,6 +183,8 @@ def test_k095_k098_the_database_restarts_during_a_send_and_everything_goes_on(
         do(database, incidents.escalate, incident.id, ALICE)
         phone.wait(1, "/bob")
     assert tries(database)[0] == (1, "delivered")
+    told = [record for record in caplog.records if record.message == "the database is back"]
+    assert [record.levelname for record in told] == ["INFO"] * 2, "each engine says so, once"
 
 
 def _works_again(database: Database, incident_id: int) -> bool:

@@ -315,3 +315,13 @@ insert into notification_attempt_archive select * from moved returning id;
 -- name: attempt_incident
 -- The incident that an attempt belongs to.
 select incident_id, kind from notification_attempt where id = :id;
+
+-- name: failures
+-- What has just failed for good, as people know it.
+select a.id, a.incident_id, coalesce(u.email, 'channel ' || c.name, 'somebody who is gone') as who, a.transport,
+    coalesce(a.last_error, 'no reason is known') as reason
+from notification_attempt a
+left join app_user u on u.id = a.user_id
+left join channel c on c.id = a.channel_id
+where a.id = any(:ids::bigint[])
+order by a.id;
