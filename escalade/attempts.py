@@ -90,7 +90,8 @@ class Room:
     each: int
 
 
-BUNDLE_LIMIT = 1000
+# As many as fit the link of one message: chat tools take about 3,000 characters of it.
+BUNDLE_LIMIT = 400
 
 
 def whats_due(tx: Tx) -> Due:

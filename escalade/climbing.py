@@ -10,7 +10,7 @@ from datetime import timedelta
 import psycopg
 
 from escalade import fanout, incidents, timeline
-from escalade.db import Begin, Tx
+from escalade.db import AWAY, Begin, Tx
 from escalade.incident import Incident
 from escalade.incidents import Step
 
@@ -154,4 +154,4 @@ def wake(tx: Tx, incident: Incident) -> Incident:
 
 def away(error: BaseException) -> bool:
     """Whether the database itself is the trouble: nothing was wrong with the incident then."""
-    return isinstance(error, psycopg.OperationalError) and not isinstance(error, psycopg.errors.LockNotAvailable)
+    return isinstance(error, AWAY) and not isinstance(error, psycopg.errors.LockNotAvailable)

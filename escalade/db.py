@@ -28,6 +28,13 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger("escalade.db")
 
+# The database is no use to us now: it is away, or it is a standby, or it has given us up. Nothing is wrong with the
+# request, and another try may go well.
+AWAY = (
+    psycopg.OperationalError,
+    psycopg.errors.ReadOnlySqlTransaction,
+    psycopg.errors.IdleInTransactionSessionTimeout,
+)
 # How long a connection is trusted to work after it was last used, in seconds.
 TRUSTED_SECONDS = 2.0
 KEEPALIVE = {
@@ -35,6 +42,9 @@ KEEPALIVE = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
+    # Keepalives are silent while an answer is awaited: without this a network that swallows packets is noticed only
+    # after a quarter of an hour. In milliseconds.
+    "tcp_user_timeout": 10_000,
     "connect_timeout": 5,
 }
 
@@ -207,13 +217,17 @@ class Pooled(psycopg.Connection[Any]):
     rested_at = 0.0
 
 
-def check_idle(conn: psycopg.Connection[Any]) -> None:
-    """Ask whether a connection still works. One that was used a moment ago is only asked where its socket has
-    something to say, as it does once the server has gone: an alert waits for the answer."""
-    poll = select.poll()
-    poll.register(conn.fileno(), select.POLLIN)
-    if poll.poll(0) or time.monotonic() - getattr(conn, "rested_at", 0.0) > TRUSTED_SECONDS:
-        ConnectionPool.check_connection(conn)
+def sound(conn: Pooled) -> bool:
+    """Whether a connection still works. One that was used a moment ago is only asked where its socket has something to
+    say, as it does once the server has gone: an alert waits for the answer."""
+    try:
+        poll = select.poll()
+        poll.register(conn.fileno(), select.POLLIN)
+        if poll.poll(0) or time.monotonic() - conn.rested_at > TRUSTED_SECONDS:
+            ConnectionPool.check_connection(conn)
+        return True
+    except psycopg.Error:
+        return False
 
 
 class Database:
@@ -237,7 +251,6 @@ class Database:
             max_size=size,
             kwargs={"autocommit": True, "application_name": "escalade", "prepare_threshold": 3, **KEEPALIVE},
             configure=prepare_session,
-            check=check_idle,
             connection_class=Pooled,
             max_lifetime=1800,
             timeout=wait,
@@ -245,18 +258,32 @@ class Database:
         )
 
     @contextmanager
-    def connection(self) -> Iterator[Pooled]:
-        """A pooled connection. Raises Unavailable where none comes free in time or the database is away."""
-        try:
-            conn = self.pool.getconn(self.wait)
-        except (PoolTimeout, PoolClosed) as error:
-            raise Unavailable("The database is away or busy: try again in a few seconds.") from error
+    def connection(self, wait: float | None = None) -> Iterator[Pooled]:
+        """A pooled connection. Raises Unavailable where none comes free in `wait` seconds, or the database is away."""
+        conn = self._take(self.wait if wait is None else wait)
         try:
             yield conn
-        except psycopg.OperationalError as error:
+        except AWAY as error:
+            if not isinstance(error, psycopg.OperationalError):
+                # Bound to a server that became a standby, or given up by it: the next one finds its way anew.
+                conn.close()
             raise unavailable(error) from error
         finally:
             conn.rested_at = time.monotonic()
+            self.pool.putconn(conn)
+
+    def _take(self, wait: float) -> Pooled:
+        """A connection that works. After a restart of the database all that rested are dead: they are thrown out one
+        after the other, without the pauses that the pool's own check makes between them."""
+        end = time.monotonic() + wait
+        while True:
+            try:
+                conn = self.pool.getconn(max(0.05, end - time.monotonic()))
+            except (PoolTimeout, PoolClosed) as error:
+                raise Unavailable("The database is away or busy: try again in a few seconds.") from error
+            if sound(conn):
+                return conn
+            conn.close()
             self.pool.putconn(conn)
 
     @contextmanager
@@ -282,7 +309,7 @@ class Database:
         self.pool.close()
 
 
-def unavailable(error: psycopg.OperationalError) -> Exception:
+def unavailable(error: psycopg.Error) -> Exception:
     """The refusal that a person gets for this error of the database."""
     log.warning("database: %s", str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
     return Unavailable("The database is away or busy: try again in a few seconds.")

@@ -4,6 +4,7 @@ The counts are of this process; what is wrong with a destination is kept in the 
 knows it and the dashboard can say it.
 """
 
+import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ class Trouble:
 class Gates:
     """The gates as this process sees them."""
 
-    def __init__(self, senders: int) -> None:
-        self.each = max(1, senders - 2)
+    def __init__(self) -> None:
+        self.rng = random.Random()
         self.in_flight: Counter[str] = Counter()
         self.troubles: dict[str, Trouble] = {}
 
@@ -38,19 +39,35 @@ class Gates:
         """Read what is wrong with which destination."""
         self.troubles = {trouble.name: trouble for trouble in tx.many(Trouble, "held_destinations")}
 
-    def room(self, now: datetime, held: Mapping[str, datetime]) -> Room:
-        """What the next claim may take."""
-        free = {name: self.places(name, now) for name in {*self.in_flight, *self.troubles}}
+    def room(self, now: datetime, held: Mapping[str, datetime], most: int) -> Room:
+        """What the next claim of a lane may take, which may have `most` messages in flight: all but two of them (of
+        a few, half) for a healthy destination, so that one that hangs leaves a way out for the others."""
+        each = max(most - 2, (most + 1) // 2)
+        free = {name: self.places(name, now, each) for name in {*self.in_flight, *self.troubles}}
+        self._share(free, max(1, most // 2))
         closed = [name for name, places in free.items() if places <= 0]
-        return Room(closed, list(held), free, self.each)
+        return Room(closed, list(held), free, each)
 
-    def places(self, name: str, now: datetime) -> int:
+    def places(self, name: str, now: datetime, each: int) -> int:
         """How many more messages may leave for this destination: one at a time after three failures in a row."""
         trouble = self.troubles.get(name)
         if trouble is not None and trouble.not_before > now:
             return 0
-        limit = 1 if trouble is not None and trouble.failures >= TRUST else self.each
-        return max(0, limit - self.in_flight[name])
+        return max(0, (1 if self.failing(name) else each) - self.in_flight[name])
+
+    def failing(self, name: str) -> bool:
+        """Whether a destination has failed too often in a row to be trusted."""
+        trouble = self.troubles.get(name)
+        return trouble is not None and trouble.failures >= TRUST
+
+    def _share(self, free: dict[str, int], most: int) -> None:
+        """All failing destinations together may use half of a lane, or many that hang would keep the healthy ones
+        waiting. Which of them are tried is left to chance, so that each has its turn."""
+        failing = [name for name in free if self.failing(name)]
+        left = most - sum(self.in_flight[name] for name in failing)
+        for name in self.rng.sample(failing, len(failing)):
+            free[name] = min(free[name], max(0, left))
+            left -= free[name]
 
     def opens_at(self, now: datetime) -> datetime | None:
         """When the next closed destination may be tried again."""

@@ -1,7 +1,9 @@
 """The database layer: the clock, the doorbell, isolation, limits and refusals."""
 
 import threading
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import psycopg
 import pytest
@@ -161,3 +163,38 @@ def test_a_holder_that_stalls_does_not_keep_others_for_ever(clean_url: str) -> N
             begun.set()
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 other.execute("select pg_advisory_xact_lock(1)")
+
+
+def test_k095_when_every_connection_was_cut_the_next_alert_is_taken_at_once(clean_url: str) -> None:
+    pool = Database(clean_url, size=4, wait=30)
+    with ExitStack() as held:
+        for _ in range(4):
+            held.enter_context(pool.connection())
+    with connect(clean_url) as conn:
+        conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = current_database() and pid <> pg_backend_pid()"
+        )
+    asked: list[float] = []
+    with patch.object(pool.pool, "getconn", wraps=pool.pool.getconn) as getconn, pool.begin() as tx:
+        assert tx.now
+        asked = [call.args[0] for call in getconn.call_args_list]
+    # The dead ones were thrown out one after the other; the pool's own check would have paused between them.
+    assert len(asked) <= 5 and asked[0] - asked[-1] < 2
+    pool.close()
+
+
+def test_a_standby_is_a_refusal_and_its_connection_is_not_used_again(clean_url: str) -> None:
+    standby = Database(f"{clean_url}&options=-c%20default_transaction_read_only%3Don", size=1)
+    pids = []
+    for _ in range(2):
+        with pytest.raises(Unavailable), standby.begin() as tx:
+            pids.append(tx.conn.info.backend_pid)
+            tx.run("put_setting", name="secret_key", value=db.as_json("x"))
+    assert pids[0] != pids[1]
+    standby.close()
+
+
+def test_a_network_that_swallows_packets_is_noticed_within_seconds(clean_url: str) -> None:
+    with connect(clean_url) as conn:
+        assert conn.info.get_parameters()["tcp_user_timeout"] == "10000"

@@ -329,3 +329,37 @@ def test_k055_a_hung_receiver_delays_no_other(database: Database, phone: Receive
             assert len(phone.arrived) == 2, "both still hang, and one host takes no more than its share of the senders"
         finally:
             go.set()
+
+
+def test_many_hanging_hosts_together_keep_no_healthy_one_waiting(database: Database, phone: Receiver) -> None:
+    """Each is tried one at a time, and all of them together have half of the lane."""
+    go = threading.Event()
+    phone.answer = lambda arrived: 200 if arrived.path == "/sound" or go.wait(25) else 500
+    network = replace(NETWORK, read_timeout=30, deadline=30)
+    patient = {"network": network, "settings": Settings(lease=40, deadline=30)}
+    policies = {}
+    for number in range(12):
+        # Names that lead to the same receiver, but are destinations of their own.
+        channel = factories.channel(database, f"{phone.url}/hung", name=f"bad{number}")
+        factories.run(database, "update channel set destination = %s where id = %s", f"webhook:bad{number}", channel)
+        name = f"bad{number}"
+        policies[name] = factories.policy(database, (3600, [("channel", channel)]), name=name)
+        factories.run(
+            database,
+            "insert into destination values (%s, 3, now() - interval '1 minute', 'It hangs.', now())",
+            f"webhook:bad{number}",
+        )
+    sound = factories.channel(database, f"{phone.url}/sound", name="sound")
+    policies["sound"] = factories.policy(database, (3600, [("channel", sound)]), name="sound")
+    services = {name: factories.service(database, policy, name) for name, policy in policies.items()}
+    for name, service in services.items():
+        if name != "sound":
+            factories.open_incident(database, service)
+    with running_engine(database.url, database.doorbell, senders=8, **patient):
+        phone.wait(3)
+        factories.open_incident(database, services["sound"])
+        try:
+            phone.wait(1, "/sound")
+            assert len(phone.to("/hung")) == 3, "half of the seven senders of the lane, and no more"
+        finally:
+            go.set()

@@ -1,10 +1,11 @@
 """Whether this process lives (/healthz) and whether it can do its work (/readyz). Neither waits for a busy pool."""
 
-import psycopg
 from flask import Blueprint, Flask, Response, jsonify
 from psycopg_pool import PoolClosed, PoolTimeout
 
 from escalade import migrate
+from escalade.db import Tx
+from escalade.errors import Unavailable
 from escalade.web.access import public
 from escalade.web.context import context
 
@@ -42,12 +43,15 @@ def readyz() -> tuple[Response, int]:
 def database_fault() -> str | None:
     """Why the database cannot be used, or None."""
     try:
-        with context().db.pool.connection(timeout=POOL_SECONDS) as conn:
+        with context().db.connection(POOL_SECONDS) as conn:
             missing = migrate.pending(conn)
-    except (PoolTimeout, PoolClosed):
-        return f"all connections are busy, or the database is away: none came free within {POOL_SECONDS} s"
-    except psycopg.Error as error:
-        return f"the database does not answer: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+            read_only = Tx(conn).value("database_is_read_only")
+    except Unavailable as refusal:
+        if isinstance(refusal.__cause__, PoolTimeout | PoolClosed):
+            return f"all connections are busy, or the database is away: none came free within {POOL_SECONDS} s"
+        return f"the database does not answer: {(str(refusal.__cause__).strip() or 'no reason given').splitlines()[0]}"
+    if read_only:
+        return "the database is read-only: a standby, it seems"
     return f"the schema is too old, {', '.join(missing)} missing; run: python app.py migrate" if missing else None
 
 

@@ -128,3 +128,11 @@ def test_an_old_schema_is_not_ready(database: Database, config: Config) -> None:
 def test_health_needs_no_login_and_takes_head(database: Database, config: Config) -> None:
     client: FlaskClient = make_app(database, config).test_client()
     assert client.head("/healthz").status_code == client.head("/readyz").status_code == 200
+
+
+def test_a_standby_is_not_ready(config: Config, clean_url: str, engine: threading.Event) -> None:
+    standby = Database(f"{clean_url}&options=-c%20default_transaction_read_only%3Don", size=1)
+    app = make_app(standby, config, running(engine))
+    assert asked(app, "/readyz") == (503, "the database is read-only: a standby, it seems")
+    assert asked(app, "/healthz") == (200, "ok")
+    standby.close()
