@@ -22,6 +22,8 @@ from escalade.senders import Senders
 log = logging.getLogger("escalade.dispatch")
 
 PACE_SECONDS = 30.0
+# While the queue drains, what other processes know of the gates is read this often.
+GATES_SECONDS = 0.05
 GIVE_BACK_DELAY = 30.0
 
 
@@ -46,13 +48,14 @@ class Dispatch:
         self.settings = settings
         # Fresh at every start: a process that comes back under its old name must not own what it does not know.
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-        self.gates = Gates(senders.count)
+        self.gates = Gates()
         self.rng = random.Random()
         self.failures = Failures()
         self.numbers = count()
         self.jobs: dict[int, Job] = {}
         self.lanes = {"high": 0, "low": 0}
         self.unsettled: list[Outcome] = []
+        self.gates_read_at = -GATES_SECONDS
         self.held: dict[str, datetime] = {}
         self.short: set[str] = set()
         self.horizon = 0
@@ -67,9 +70,12 @@ class Dispatch:
     def hands(self, lane: str) -> int:
         """How many more messages of this lane may leave: one sender in eight, at least one, is kept for the low
         lane, and the low lane leaves a quarter to the high one."""
+        return min(self.senders.count - len(self.jobs), self.most(lane) - self.lanes[lane])
+
+    def most(self, lane: str) -> int:
+        """How many messages of this lane may be in flight."""
         senders = self.senders.count
-        most = senders - max(1, senders // 8) if lane == "high" else senders - max(1, senders // 4)
-        return min(senders - len(self.jobs), most - self.lanes[lane])
+        return senders - max(1, senders // 8) if lane == "high" else senders - max(1, senders // 4)
 
     def claim(self, tx: Tx, due: Due, read_at: float) -> int:
         """Claim what there are hands for, the high lane first, and send it; how many rows. `read_at` is the monotonic
@@ -79,8 +85,9 @@ class Dispatch:
             self._count_short(lanes)
         if not lanes:
             return 0
-        if not due.assumed:
+        if read_at - self.gates_read_at > GATES_SECONDS:
             self.gates.refresh(tx)
+            self.gates_read_at = read_at
         return sum(self._claim(tx, lane, read_at) for lane in lanes)
 
     def _count_short(self, lanes: Sequence[str]) -> None:
@@ -101,7 +108,7 @@ class Dispatch:
         # Looked up for each lane: what the high lane has just taken holds its contacts back in the low one.
         self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
         with metrics.claim_seconds.time():
-            room = self.gates.room(tx.now, self.held)
+            room = self.gates.room(tx.now, self.held, self.most(lane))
             rows = attempts.claim(tx, lane, self.owner, self.settings.lease, asked, room)
         metrics.claimed_rows.observe(len(rows))
         if not rows:
