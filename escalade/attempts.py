@@ -207,5 +207,4 @@ def failed_by_incident(tx: Tx, transport: str | None = None, ids: Sequence[int] 
 def archive(tx: Tx, days: int, n: int = 2000) -> int:
     """Move finished rows of incidents resolved more than `days` ago out of the hot table, at most n; how many."""
     before = tx.now - timedelta(days=days)
-    moved = len(tx.values("archive_attempts", before=before, n=n))
-    return moved + len(tx.values("archive_loose_notices", before=before, n=n))
+    return len(tx.values("archive_attempts", before=before, n=n))

@@ -8,9 +8,9 @@ import logging
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -28,10 +28,11 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 log = logging.getLogger("escalade.db")
 
-# The database is no use to us now: it is away, or it is a standby, or it has given us up. Nothing is wrong with the
-# request, and another try may go well.
+# The database is no use to us now: it is away, or a standby, or it has given us up, or its schema has changed under
+# the statements that this connection had prepared. Nothing is wrong with the request, and another try may go well.
 AWAY = (
     psycopg.OperationalError,
+    psycopg.errors.FeatureNotSupported,
     psycopg.errors.ReadOnlySqlTransaction,
     psycopg.errors.IdleInTransactionSessionTimeout,
 )
@@ -76,6 +77,21 @@ class Limits:
     max_tries: int = 8
     max_open: int = 5000
     late_seconds: float = 60.0
+
+
+def row_of(row: type[T]) -> Callable[[psycopg.Cursor[Any]], Callable[[Sequence[Any]], T]]:
+    """Rows as this dataclass. Columns that it does not know are left out: while a deploy goes on, old code runs on a
+    schema that has more of them."""
+    names = {field.name for field in fields(cast(Any, row))}
+
+    def factory(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], T]:
+        columns = [column.name for column in cursor.description or ()]
+        if names.issuperset(columns):
+            return class_row(row)(cursor)
+        known = [(place, name) for place, name in enumerate(columns) if name in names]
+        return lambda values: row(**{name: values[place] for place, name in known})
+
+    return factory
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +143,7 @@ class Tx:
 
     def many(self, row: type[T], name: str, /, **params: Any) -> list[T]:
         """All rows of the query, each as `row` (a dataclass, or dict)."""
-        factory: Any = dict_row if row is dict else class_row(row)
+        factory: Any = dict_row if row is dict else row_of(row)
         with self.conn.cursor(row_factory=factory) as cursor:
             return cast(list[T], cursor.execute(cast(Any, queries()[name]), params).fetchall())
 
@@ -265,7 +281,7 @@ class Database:
             yield conn
         except AWAY as error:
             if not isinstance(error, psycopg.OperationalError):
-                # Bound to a server that became a standby, or given up by it: the next one finds its way anew.
+                # Another connection finds its way anew.
                 conn.close()
             raise unavailable(error) from error
         finally:

@@ -73,7 +73,6 @@ PLANS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "replay_attempts": (ATTEMPTS | {"more": 8}, set()),
     "failed_attempts": ({"transport": None, "ids": None, "after": 0}, {"attempt_failed"}),
     "archive_attempts": ({"before": NOW - timedelta(days=2), "n": 2000}, {"attempt_done"}),
-    "archive_loose_notices": ({"before": NOW - timedelta(days=2), "n": 2000}, {"attempt_done"}),
     "insert_pages": (
         ATTEMPTS
         | {

@@ -283,8 +283,10 @@ delete from destination where name = :name;
 select name, failures, not_before, reason from destination;
 
 -- name: archive_attempts
--- Finished rows of incidents resolved before the given time leave the hot table, a bounded batch at a time.
-with finished as materialized (
+-- Finished rows leave the hot table, a bounded batch at a time: those of incidents resolved before the given time, and
+-- updates that belong to no incident (tests, verifications) by age alone. The columns are named: a newer schema may
+-- have more of them while this code still runs.
+with of_resolved as materialized (
     select a.id
     from notification_attempt a
     join incident i on i.id = a.incident_id
@@ -293,14 +295,7 @@ with finished as materialized (
     order by a.finished_at, a.id
     limit :n
     for no key update of a skip locked
-), moved as (
-    delete from notification_attempt a using finished f where a.id = f.id returning a.*
-)
-insert into notification_attempt_archive select * from moved returning id;
-
--- name: archive_loose_notices
--- Updates that belong to no incident (tests, verifications) leave by age alone.
-with finished as materialized (
+), loose as materialized (
     select id
     from notification_attempt
     where status in ('DELIVERED', 'FAILED', 'CANCELLED') and incident_id is null and finished_at < :before
@@ -308,9 +303,23 @@ with finished as materialized (
     limit :n
     for no key update skip locked
 ), moved as (
-    delete from notification_attempt a using finished f where a.id = f.id returning a.*
+    delete from notification_attempt a
+    using (select id from of_resolved union all select id from loose) finished
+    where a.id = finished.id
+    returning a.*
 )
-insert into notification_attempt_archive select * from moved returning id;
+insert into notification_attempt_archive (
+    id, incident_id, kind, event, status, lane, round, step, recipient, target, user_id, contact_method_id,
+    channel_id, transport, destination, bundle, pace_seconds, due_at, first_due_at, tries, max_tries, replays,
+    claimed_at, lease_owner, lease_until, claim_seq, cancel_requested, recheck, idempotency_key, summary,
+    last_error, delivered_at, finished_at)
+select
+    id, incident_id, kind, event, status, lane, round, step, recipient, target, user_id, contact_method_id,
+    channel_id, transport, destination, bundle, pace_seconds, due_at, first_due_at, tries, max_tries, replays,
+    claimed_at, lease_owner, lease_until, claim_seq, cancel_requested, recheck, idempotency_key, summary,
+    last_error, delivered_at, finished_at
+from moved
+returning id;
 
 -- name: attempt_incident
 -- The incident that an attempt belongs to.
