@@ -10,10 +10,11 @@ from types import FrameType
 from typing import Any
 
 from flask import Flask
-from waitress.server import create_server
+from waitress.server import BaseWSGIServer, MultiSocketServer, create_server
 
 from escalade.config import Config
 from escalade.health import Health
+from escalade.lanes import Channel, Lanes
 
 log = logging.getLogger("escalade.serve")
 
@@ -31,20 +32,26 @@ def web_server(app: Flask, config: Config) -> Any:
             "trusted_proxy_count": config.trusted_proxies,
             "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"},
         }
-    return create_server(
+    server = create_server(
         app,
+        _dispatcher=Lanes(THREADS),
         host=config.host,
         port=config.port,
-        threads=THREADS,
         ident="",
         connection_limit=500,
-        channel_timeout=60,
+        channel_timeout=20,
+        cleanup_interval=5,
         max_request_body_size=1024 * 1024,
         max_request_header_size=32 * 1024,
         asyncore_use_poll=True,
         expose_tracebacks=False,
         **proxies,
     )
+    # A name such as localhost may stand for several addresses, and then there is a server for each.
+    for one in server.map.values() if isinstance(server, MultiSocketServer) else [server]:
+        if isinstance(one, BaseWSGIServer):
+            one.channel_class = Channel
+    return server
 
 
 class Shutdown:
