@@ -211,10 +211,17 @@ def login_url() -> str:
     """Where to log in and come back: to this page, or for a part of a page to the page it is on."""
     page = request.full_path.rstrip("?") if request.method in ("GET", "HEAD") else "/"
     if "HX-Request" in request.headers:
-        shown = urlsplit(request.headers.get("HX-Current-URL", "/"))
-        page = shown.path + (f"?{shown.query}" if shown.query else "")
+        page = _path_of(request.headers.get("HX-Current-URL", "/"))
     page = safe_next(page)
     return "/login" if page == "/" else f"/login?next={quote(page, safe='/')}"
+
+
+def _path_of(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # a bracket that is never closed, say
+        return "/"
+    return parts.path + (f"?{parts.query}" if parts.query else "")
 
 
 def turned_away(refusal: Refusal) -> Response | None:

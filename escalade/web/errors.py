@@ -2,7 +2,9 @@
 
 import logging
 import uuid
-from typing import cast
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar, cast
 
 import psycopg
 from flask import Flask, Response, jsonify, render_template, request
@@ -15,6 +17,7 @@ from escalade.db import unavailable
 from escalade.web import access
 
 log = logging.getLogger("escalade.web")
+Error = TypeVar("Error", bound=Exception)
 
 # The first that fits counts, so a special refusal stands before the general one.
 STATUSES: tuple[tuple[type[errors.Refusal], int], ...] = (
@@ -39,12 +42,25 @@ SENTENCES = {
 
 def install(app: Flask) -> None:
     """Every exception becomes an answer here."""
-    app.register_error_handler(errors.Refusal, refused)
-    app.register_error_handler(psycopg.OperationalError, database_away)
-    app.register_error_handler(PoolTimeout, database_away)
-    app.register_error_handler(psycopg.DataError, unstorable)
-    app.register_error_handler(HTTPException, not_served)
+    app.register_error_handler(errors.Refusal, surely(refused))
+    app.register_error_handler(psycopg.OperationalError, surely(database_away))
+    app.register_error_handler(PoolTimeout, surely(database_away))
+    app.register_error_handler(psycopg.DataError, surely(unstorable))
+    app.register_error_handler(HTTPException, surely(not_served))
     app.register_error_handler(Exception, broken)
+
+
+def surely(handler: Callable[[Error], Response]) -> Callable[[Error], Response]:
+    """The handler, whose own faults are answered as faults of ours: nobody handles what it raises."""
+
+    @wraps(handler)
+    def handle(error: Error) -> Response:
+        try:
+            return handler(error)
+        except Exception as fault:
+            return broken(fault)
+
+    return handle
 
 
 def status_of(refusal: errors.Refusal) -> int:
@@ -97,7 +113,13 @@ def broken(error: Exception) -> Response:
     request_id = uuid.uuid4().hex[:12]
     # The path of an alert holds its key, so the route is named instead.
     log.error("request %s: %s %s raised", request_id, request.method, request.endpoint, exc_info=error)
-    return answer(500, f"Something went wrong here; it is in the log as request {request_id}.")
+    sentence = f"Something went wrong here; it is in the log as request {request_id}."
+    try:
+        return answer(500, sentence)
+    except Exception as fault:
+        # Without its trace: where the page cannot be drawn, every request would fill the log twice.
+        log.error("request %s: the page that says so raised %r", request_id, fault)
+        return Response(sentence, 500, mimetype="text/plain")
 
 
 def answer(status: int, message: str, field: str | None = None) -> Response:

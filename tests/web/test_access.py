@@ -96,6 +96,22 @@ def test_htmx_is_sent_to_the_login_of_the_page_it_is_on(client: FlaskClient) -> 
     assert response.headers["HX-Redirect"] == "/login?next=/attempts%3Fstatus%3DFAILED"
 
 
+@pytest.mark.parametrize(
+    "shown", ["http://[", "http://[::1", "http://]/x", "//evil.example/", "http://a//evil.example", "\xff["]
+)
+def test_an_address_that_cannot_be_read_leads_to_the_login_alone(client: FlaskClient, shown: str) -> None:
+    response = client.get("/", headers={"HX-Request": "true", "HX-Current-URL": shown})
+    assert (response.status_code, response.headers["HX-Redirect"]) == (401, "/login")
+
+
+@pytest.mark.parametrize("then", ["http://[", "//[", "/\\[", "/\t/[", "[", "//evil.example/x"])
+def test_a_login_leads_to_no_address_that_cannot_be_read(database: Database, client: FlaskClient, then: str) -> None:
+    factories.user(database, password_hash=passwords.hashed(PASSWORD))
+    response = client.post("/login", data={"email": "alice@example.com", "password": PASSWORD, "next": then})
+    assert (response.status_code, response.headers["Location"]) == (303, "/")
+    assert client.get("/login", query_string={"next": then}).status_code == 200
+
+
 def test_the_api_answers_a_stranger_in_json(client: FlaskClient) -> None:
     response = client.get("/api/v1/incidents")
     assert response.status_code == 401

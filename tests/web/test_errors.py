@@ -11,6 +11,7 @@ from jinja2 import DictLoader
 from escalade import errors
 from escalade.config import Config
 from escalade.db import Database
+from escalade.web import access
 from escalade.web.access import public
 from tests.web.serving import make_app
 
@@ -95,6 +96,27 @@ def test_a_fault_of_ours_says_only_where_it_is_logged(client: FlaskClient, caplo
         assert request_id in caplog.text and "a secret detail" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "error", [errors.Conflict("Bad."), RuntimeError("first"), psycopg.OperationalError(), KeyError()]
+)
+def test_a_fault_in_the_answer_to_a_fault_ends_as_one_sentence(
+    app: Flask, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    RAISED.append(error)
+    app.jinja_env.loader = DictLoader({"errors/refused.html": "{{ 1 / 0 }}"})
+    response = app.test_client().get("/broken", headers={"Accept": "text/html"})
+    assert (response.status_code, response.mimetype) == (500, "text/plain")
+    request_id = response.text.split("request ")[1][:12]
+    traced = [record for record in caplog.records if record.exc_info]
+    assert len(traced) == 1 and request_id in traced[0].getMessage()
+
+
+def test_a_fault_on_the_way_to_the_login_ends_as_one_sentence(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "login_url", lambda: 1 // 0)
+    response = app.test_client().get("/incidents", headers={"Accept": "text/html"})
+    assert response.status_code == 500 and "in the log as request" in response.text
+
+
 def test_what_flask_refuses_has_the_same_shape(client: FlaskClient) -> None:
     assert client.get("/nowhere").status_code == 404
     assert client.get("/api/v1/nowhere").get_json()["error"] == "There is nothing at this address."
@@ -118,6 +140,15 @@ def test_every_answer_carries_the_headers(client: FlaskClient) -> None:
 def test_only_static_files_may_be_kept(client: FlaskClient) -> None:
     response = client.get("/static/missing.css")
     assert "no-store" not in response.headers.get("Cache-Control", "")
+
+
+@pytest.mark.parametrize("host", ["a..b", ".x", "x" * 64 + ".example", "[", "a b", "\xff", "", "evil.example:99999999"])
+def test_any_host_header_is_served_the_same(client: FlaskClient, host: str) -> None:
+    for path, status in (("/login", 200), ("/healthz", 200), ("/nowhere", 404), ("/api/v1/incidents", 401)):
+        response = client.get(path, environ_overrides={"HTTP_HOST": host, "HTTP_X_FORWARDED_HOST": host})
+        assert response.status_code == status
+    away = client.get("/incidents/7", environ_overrides={"HTTP_HOST": host, "HTTP_X_FORWARDED_HOST": host})
+    assert (away.status_code, away.headers["Location"]) == (303, "/login?next=/incidents/7")
 
 
 def test_the_host_header_is_in_no_answer(client: FlaskClient) -> None:
