@@ -14,6 +14,7 @@ from itsdangerous import BadSignature, SignatureExpired, TimestampSigner
 from itsdangerous.encoding import base64_decode, base64_encode
 
 ACK_SECONDS = 24 * 3600
+MOST_INCIDENTS = 10_000
 
 
 class Expired(Exception):
@@ -68,7 +69,7 @@ class Signer:
                 raise Altered
             recipient, _, runs = body.partition("-")
             number = int(recipient[1:])
-            ids = tuple(accumulate(step for run in runs.split("_") for step in _steps(run)))
+            ids = tuple(accumulate(_steps(runs)))
             return AckLink(number, None, ids) if recipient[0] == "u" else AckLink(None, number, ids)
         except SignatureExpired:
             raise Expired from None
@@ -80,6 +81,12 @@ def _runs(steps: Iterable[int]) -> Iterator[tuple[int, int]]:
     return ((step, len(list(same))) for step, same in groupby(steps))
 
 
-def _steps(run: str) -> list[int]:
-    step, _, count = run.partition("x")
-    return [int(step)] * int(count or "1")
+def _steps(runs: str) -> list[int]:
+    steps: list[int] = []
+    for run in runs.split("_"):
+        step, _, count = run.partition("x")
+        # Counted before they are written out: a few letters could stand for more than the memory holds.
+        if len(steps) + int(count or "1") > MOST_INCIDENTS:
+            raise Altered
+        steps += [int(step)] * int(count or "1")
+    return steps

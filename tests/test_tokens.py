@@ -66,6 +66,17 @@ def test_the_link_of_a_thousand_incidents_stays_short() -> None:
     assert len(SIGNER.sign(AckLink(3, None, tuple(range(500_000, 501_000))))) < 120
 
 
+@pytest.mark.parametrize("runs", ["1x99999999999", "1x10001", "1x9999_2x2", "_".join("1" * 10_001), "1x" + "9" * 5_000])
+def test_a_few_letters_never_stand_for_more_than_a_message_holds(runs: str) -> None:
+    with pytest.raises(Altered):
+        SIGNER.read(SIGNER._signer.sign(f"u3-{runs}").decode())
+
+
+def test_ten_thousand_incidents_are_read() -> None:
+    link = AckLink(3, None, tuple(range(7, 10_007)))
+    assert SIGNER.read(SIGNER.sign(link)) == link
+
+
 def test_secrets_are_long_and_only_their_digest_is_kept() -> None:
     assert new_secret() != new_secret()
     assert len(new_secret()) >= 43
