@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from escalade import clean
 from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, NotFound
 from escalade.tokens import digest, new_secret
@@ -28,7 +27,9 @@ def create(tx: Tx, name: str, role: str) -> str:
     """The secret of a new token. Raises Invalid, or Conflict where the name is taken."""
     if role not in ROLES:
         raise Invalid(f"role must be {', '.join(ROLES[:-1])} or {ROLES[-1]}.", "role")
-    shown = clean.title_text(name)[0]
+    shown = name.strip()
+    if not shown.isprintable():
+        raise Invalid("The name of a token must stand on one line, without control characters.", "name")
     if not shown or len(shown) > NAME_LIMIT:
         raise Invalid(f"A token needs a name, of at most {NAME_LIMIT} characters.", "name")
     secret = new_secret()

@@ -78,7 +78,14 @@ def test_a_token_is_shown_once_and_can_be_revoked(database: Database) -> None:
         assert found is not None and (found.name, found.role) == ("ci", "viewer")
         with pytest.raises(Conflict):
             api_tokens.create(tx, "ci", "admin")
-        for name, role in (("", "viewer"), ("x" * 101, "viewer"), ("other", "owner")):
+        for name, role in (
+            ("", "viewer"),
+            ("a\nb", "viewer"),
+            ("a\x1b[31m", "viewer"),
+            ("a\0b", "viewer"),
+            ("x" * 101, "viewer"),
+            ("other", "owner"),
+        ):
             with pytest.raises(Invalid):
                 api_tokens.create(tx, name, role)
         assert [one.name for one in api_tokens.every(tx)] == ["ci"]
