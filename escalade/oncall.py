@@ -188,11 +188,17 @@ def handoffs(rotation: Rotation[U], timezone: str, start: datetime, end: datetim
     return sorted({_boundary(rotation, tz, k) for k in span})
 
 
+def names_zone(name: str) -> bool:
+    """Whether this is a name for people. Beside the zones, machines have files that are other things: the zone of the
+    machine, none at all, and every zone once more, with and without leap seconds."""
+    return name not in ("", "localtime", "posixrules", "Factory") and not name.startswith(("posix/", "right/"))
+
+
 @cache
 def zone(name: str) -> ZoneInfo:
     """The time zone of that IANA name; ValueError where there is none."""
     try:
-        if name in ("", "localtime"):  # the second is a file on many machines: the zone of the machine
+        if not names_zone(name):
             raise ValueError(name)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

@@ -71,7 +71,7 @@ def quoted(text: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean "..."?` where a known name is close to this one, else nothing."""
-    names = {known_name.lower(): known_name for known_name in known}
+    names = {known_name.lower(): known_name for known_name in known if known_name != name}
     # Two addresses at one domain have most of their letters in common.
     close = difflib.get_close_matches(name.lower()[:200], names, n=1, cutoff=0.85 if "@" in name else 0.6)
     return f"; did you mean {quoted(names[close[0]])}?" if close else ""

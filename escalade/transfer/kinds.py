@@ -138,7 +138,8 @@ def _zone(value: str) -> str:
     try:
         oncall.zone(value)
     except ValueError:
-        raise ValueError(f"no time zone {quoted(value)}{did_you_mean(value, available_timezones())}") from None
+        known = filter(oncall.names_zone, available_timezones())
+        raise ValueError(f"no time zone {quoted(value)}{did_you_mean(value, known)}") from None
     return value
 
 
@@ -201,8 +202,11 @@ def _key(value: str) -> Key | str:
         return KEPT
     if len(value) < KEY_LENGTH:
         raise ValueError(f"must have at least {KEY_LENGTH} characters")
-    if len(value) > NAME_LIMIT or not value.isprintable():
-        raise ValueError(f"must have at most {NAME_LIMIT} characters, all of them printable")
+    if len(value) > NAME_LIMIT:
+        raise ValueError(f"must have at most {NAME_LIMIT} characters")
+    # It is sent as a part of an address, where anything else means something or is written in several ways.
+    if not re.fullmatch(r"[A-Za-z0-9_.~-]+", value):
+        raise ValueError("must hold letters, digits and - _ . ~ only")
     return new_key(value)
 
 

@@ -40,9 +40,9 @@ policies:
       - {targets: ["user:bob@example.com", "channel:ops"], wait: 10m}
 services:
   - {name: api, policy: default, urgency: high, ack_timeout: 30m, auto_resolve: 24h,
-     integrations: [{name: prom, kind: alertmanager, key: "a key of more than twenty", secret: shared, verify: on},
+     integrations: [{name: prom, kind: alertmanager, key: "a-key-of-more-than-twenty", secret: shared, verify: on},
                     {name: any, kind: generic}],
-     heartbeats: [{name: nightly, interval: 1d, grace: 10m, key: "another key of twenty", paused: "moving house"},
+     heartbeats: [{name: nightly, interval: 1d, grace: 10m, key: "another-key-of-twenty", paused: "moving house"},
                   {name: hourly, interval: 1h}]}
 """
 

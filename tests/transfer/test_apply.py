@@ -62,7 +62,7 @@ def test_changed_fields_are_told_one_by_one_and_secrets_never_shown(database: Da
         .replace("wait: 10m", "wait: 11m")
         .replace("length: 2", "length: 3")
         .replace("urgency: high, ack_timeout: 30m", "urgency: low")
-        .replace("a key of more than twenty", "some other key of twenty")
+        .replace("a-key-of-more-than-twenty", "some-other-key-of-twenty")
         .replace("secret: shared, verify: on", "secret: other, verify: off")
         .replace(', paused: "moving house"', "")
     )
@@ -106,7 +106,7 @@ services: [{name: api, policy: default, integrations: [{name: prom, kind: alertm
         "heartbeat api/nightly: removed",
     ]
     assert row(database, "select secret from contact_method where name = 'push'") == ("tk_bob",)
-    digest = tokens.digest("a key of more than twenty")
+    digest = tokens.digest("a-key-of-more-than-twenty")
     assert row(database, "select key_hash, secret from integration") == (digest, "shared")
     assert row(database, "select count(*) from override") == (2,)
     assert row(database, "select count(*) from setting where name = 'repage_exhausted_after'") == (1,)
@@ -206,7 +206,7 @@ def test_overrides_given_replace_those_of_a_file_and_leave_those_of_people(datab
 
 
 def test_a_key_can_move_to_another_integration_and_two_can_swap(database: Database) -> None:
-    one, two = "the first of the two keys", "the second of the two keys"
+    one, two = "the-first-of-the-two-keys", "the-second-of-the-two-keys"
     text = """
 policies: [{{name: p}}]
 services:
@@ -303,6 +303,6 @@ def test_an_error_while_writing_leaves_nothing_half_applied(database: Database) 
 
 
 def test_the_contract_s_own_example_applies(database: Database) -> None:
-    text = FULL.replace("another key of twenty", "optional, 20 characters or more").replace("whsec_YWJj", "whsec_...")
+    text = FULL.replace("another-key-of-twenty", "optional.20-characters-or-more").replace("whsec_YWJj", "whsec_...")
     applied(database, text)
     assert applied(database, exported(database)) == []

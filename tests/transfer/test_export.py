@@ -12,7 +12,7 @@ from tests.factories import run
 from tests.transfer.example import FULL, applied, contents, exported
 from tests.transfer.strategies import configurations
 
-SECRETS = ["whsec_YWJj", "tk_bob", "shared", "/T0/B0/x", "a key of more than twenty"]
+SECRETS = ["whsec_YWJj", "tk_bob", "shared", "/T0/B0/x", "a-key-of-more-than-twenty"]
 
 
 def test_what_is_exported_changes_nothing_when_it_is_applied(database: Database) -> None:
@@ -54,7 +54,7 @@ def test_secrets_are_exported_as_kept(database: Database) -> None:
 def test_what_can_be_printed_is_exported_on_demand_and_keys_cannot(database: Database) -> None:
     applied(database, FULL)
     text = exported(database, secrets=True)
-    assert [secret for secret in SECRETS if secret not in text] == ["a key of more than twenty"]
+    assert [secret for secret in SECRETS if secret not in text] == ["a-key-of-more-than-twenty"]
     assert {one["key"] for one in yaml.safe_load(text)["services"][0]["integrations"]} == {"kept"}
 
 

@@ -203,9 +203,56 @@ def test_a_secret_that_nothing_would_use_is_a_fault(database: Database) -> None:
     assert fault == "channels[0].secret: log takes no secret"
 
 
+@pytest.mark.parametrize("letter", ["/", "%2F", " ", "é", "?", "#", ":", ";", "+", "\\\\", "\\n", "\\0"])
+def test_a_key_is_a_part_of_an_address_as_it_stands(database: Database, letter: str) -> None:
+    text = f"""
+policies: [{{name: p, steps: [{{targets: ["channel:ops"], wait: 5m}}]}}]
+channels: [{{name: ops, kind: log, address: ops}}]
+services:
+  - {{name: api, policy: p, integrations: [{{name: i, kind: generic, key: "twenty-characters-or-more{letter}"}}],
+     heartbeats: [{{name: h, interval: 1d, key: "twenty{letter}characters-or-more"}}]}}
+"""
+    reason = "must hold letters, digits and - _ . ~ only"
+    assert faults_of(database, text) == [
+        f"services[0].integrations[0].key: {reason}",
+        f"services[0].heartbeats[0].key: {reason}",
+    ]
+
+
+@pytest.mark.parametrize("zone", ["localtime", "Factory", "posixrules", "posix/Europe/Berlin", "right/UTC"])
+def test_what_is_no_zone_for_people_is_not_proposed_either(database: Database, zone: str) -> None:
+    [fault] = faults_of(database, f"schedules: [{{name: s, timezone: {zone}}}]")
+    assert fault.startswith(f'schedules[0].timezone: no time zone "{zone}"')
+    assert not {"localtime", "Factory", "posixrules"} & set(fault.split('"')[3:])
+
+
+def test_names_stand_on_one_line(database: Database) -> None:
+    text = """
+channels: [{name: "a\\nb", kind: log, address: ops}]
+schedules: [{name: "a\\e[31m", rotations: [{name: "\\0", participants: [], unit: day, start_date: 2026-01-05,
+             handoff_time: "09:00"}]}]
+policies: [{name: "a\\x85", steps: [{targets: ["channel:ops"], wait: 5m}]}]
+services: [{name: "a\\u2028b", policy: p, integrations: [{name: "a\\tb", kind: generic}],
+            heartbeats: [{name: "a\\rb", interval: 1d}]}]
+users: [{email: alice@example.com, name: "a\\nb", contact_methods: [{name: "a\\nb", kind: log, address: ops}]}]
+"""
+    named = [fault.split(":")[0] for fault in faults_of(database, text) if "must not hold control characters" in fault]
+    assert named == [
+        "users[0].name",
+        "users[0].contact_methods[0].name",
+        "channels[0].name",
+        "schedules[0].name",
+        "schedules[0].rotations[0].name",
+        "policies[0].name",
+        "services[0].name",
+        "services[0].integrations[0].name",
+        "services[0].heartbeats[0].name",
+    ]
+
+
 def test_a_key_belongs_to_one_integration(database: Database) -> None:
     applied(database, FULL)
-    key = "a key of more than twenty"
+    key = "a-key-of-more-than-twenty"
     text = f"""
 services:
   - {{name: web, policy: default, integrations: [{{name: a, kind: generic, key: {key}}}],

@@ -57,7 +57,7 @@ def test_a_service_that_goes_gives_its_key_to_one_that_comes(database: Database)
     applied(database, FULL)
     text = """
 policies: [{name: p}]
-services: [{name: web, policy: p, integrations: [{name: x, kind: generic, key: a key of more than twenty}]}]
+services: [{name: web, policy: p, integrations: [{name: x, kind: generic, key: a-key-of-more-than-twenty}]}]
 """
     assert "service web: created" in applied(database, text, prune=True)
 
