@@ -105,6 +105,10 @@ def _base_url(text: str) -> str:
     parts = split_url(text, "http", "https")
     if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
         raise ValueError("must be scheme and host alone, as in https://pager.example.com")
+    try:
+        (parts.hostname or "").encode("idna")
+    except UnicodeError:
+        raise ValueError("must name a host by parts of 1 to 63 letters, as in https://pager.example.com") from None
     return f"{parts.scheme}://{parts.netloc}"
 
 

@@ -97,6 +97,8 @@ def test_an_unknown_name_far_from_any_other() -> None:
         ("ESCALADE_BASE_URL", "pager.example.com"),
         ("ESCALADE_BASE_URL", "https://pager.example.com/sub"),
         ("ESCALADE_BASE_URL", "https://me:pw@pager.example.com"),
+        ("ESCALADE_BASE_URL", "https://pager..example.com"),
+        ("ESCALADE_BASE_URL", f"https://{'x' * 64}.example.com"),
         ("ESCALADE_SECRET_KEY", "short"),
         ("ESCALADE_ADMIN_EMAIL", "alice"),
         ("ESCALADE_ADMIN_EMAIL", "alice@example.com, bob@example.com"),

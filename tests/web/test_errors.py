@@ -1,5 +1,6 @@
 """One table from refusal to status, one shape for each kind of caller, and headers on every answer."""
 
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -149,6 +150,13 @@ def test_any_host_header_is_served_the_same(client: FlaskClient, host: str) -> N
         assert response.status_code == status
     away = client.get("/incidents/7", environ_overrides={"HTTP_HOST": host, "HTTP_X_FORWARDED_HOST": host})
     assert (away.status_code, away.headers["Location"]) == (303, "/login?next=/incidents/7")
+
+
+@pytest.mark.parametrize("base", ["https://bücher.example", "https://[::1]:8443", "http://pager.example.com:81"])
+def test_the_base_url_may_name_any_host(database: Database, config: Config, base: str) -> None:
+    client = make_app(database, replace(config, base_url=base)).test_client()
+    assert client.get("/login", headers={"Host": "a..b"}).status_code == 200
+    assert client.get("/incidents").headers["Location"] == "/login?next=/incidents"
 
 
 def test_the_host_header_is_in_no_answer(client: FlaskClient) -> None:

@@ -62,6 +62,12 @@ def test_k001_a_refusal_names_the_field(database: Database, client: FlaskClient)
     assert incidents(database) == []
 
 
+@pytest.mark.parametrize("host", ["a..b", ".x", "x" * 64, "[", "", "evil.example"])
+def test_an_alert_is_taken_whatever_the_caller_calls_us(database: Database, client: FlaskClient, host: str) -> None:
+    response = client.post(PATH, json={"title": "Disk full"}, environ_overrides={"HTTP_HOST": host})
+    assert (response.status_code, len(incidents(database))) == (202, 1)
+
+
 @pytest.mark.parametrize("path", [PATH, PATH + "/", "/" + PATH, PATH + "//", "/hooks//" + KEY, "/hooks", "/hooks/"])
 def test_k002_the_answer_is_never_a_redirect(client: FlaskClient, path: str) -> None:
     response = client.post(path, json={"title": "Disk full"})
