@@ -328,6 +328,8 @@ class Database:
 def unavailable(error: psycopg.Error) -> Exception:
     """The refusal that a person gets for this error of the database."""
     log.warning("database: %s", str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return Unavailable("The database is read-only, as a standby is: try again once the primary is back.")
     return Unavailable("The database is away or busy: try again in a few seconds.")
 
 

@@ -463,7 +463,7 @@ def test_on_an_old_schema_every_command_says_what_to_run(bare_url: str) -> None:
 def test_a_read_only_database_is_one_line(run: Run, clean_url: str) -> None:
     with read_only(clean_url):
         [line] = refused(run("token", "create", "t", "--role", "viewer"))
-    assert line == "The database refused: cannot execute INSERT in a read-only transaction"
+    assert line == "The database is read-only, as a standby is: try again once the primary is back."
 
 
 def test_a_reader_that_leaves_early_is_no_fault(run: Run, database: Database, hands: Receiver, clean_url: str) -> None:
