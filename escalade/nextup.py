@@ -32,7 +32,7 @@ class Lookup:
         if self.fallback is None:
             self.fallback = settings.fallback(self.tx)
         told = self._told(tuple(self.fallback), at)
-        return f"exhausted, fallback: {told}" if told else "exhausted: no fallback can be told"
+        return f"nobody is left; the fallback {told} is told" if told else "nobody is left, and no fallback can be told"
 
     def _told(self, targets: tuple[Target, ...], at: datetime) -> str:
         names: list[str] = []

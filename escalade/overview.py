@@ -150,7 +150,7 @@ def failed(tx: Tx, n: int = 50) -> list[AttemptView]:
 
 def ended(tx: Tx, status: str, n: int = 50) -> list[AttemptView]:
     """What was delivered or cancelled, the latest first, without the archive."""
-    return _views(tx, tx.many(dict[str, Any], "latest_ended", status=status, n=n))
+    return _views(tx, tx.many(dict, "latest_ended", status=status, n=n))
 
 
 def with_who(tx: Tx, seen: Sequence[AttemptView]) -> list[AttemptView]:

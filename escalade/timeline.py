@@ -1,7 +1,8 @@
 """The append-only record of what happened to an incident, and how each event reads."""
 
+import string
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from escalade.db import Tx, as_json
@@ -63,16 +64,42 @@ SENTENCES = {
 }
 
 
-class _Blank(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "?"
+Piece = str | datetime
+
+
+def pieces(entry: Entry) -> list[Piece]:
+    """How the event reads, with its times left as times: a page shows them in its reader's zone."""
+    pattern = SENTENCES.get(entry.event, entry.event.replace("_", " "))
+    data = entry.data | {"actor": entry.actor or "Escalade"}
+    found: list[Piece] = []
+    for words, name, _, _ in string.Formatter().parse(pattern):
+        found.append(words)
+        if name is not None:
+            found.append(_value(name, data[name]) if name in data else "?")
+    return found
 
 
 def sentence(entry: Entry) -> str:
-    """How the event reads on screen and in the API."""
-    pattern = SENTENCES.get(entry.event, entry.event.replace("_", " "))
-    data = {key: _reason(value) if key in ("error", "why") else value for key, value in entry.data.items()}
-    return pattern.format_map(_Blank(data, actor=entry.actor or "Escalade"))
+    """How the event reads in the API and on the command line, with its times in UTC."""
+    return "".join(piece if isinstance(piece, str) else stamp(piece) for piece in pieces(entry))
+
+
+def stamp(at: datetime) -> str:
+    """Day, time and zone of an aware time, as in `30 Nov 20:31:05 UTC`."""
+    return f"{at.day} {at:%b %H:%M:%S %Z}"
+
+
+def _value(name: str, value: Any) -> Piece:
+    if name in ("error", "why"):
+        return _reason(value)
+    return _moment(str(value)) if name == "until" else str(value)
+
+
+def _moment(text: str) -> Piece:
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        return text
 
 
 def _reason(value: Any) -> str:

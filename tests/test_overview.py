@@ -62,10 +62,10 @@ def test_whom_each_later_step_would_page(database: Database, service: int) -> No
 
     assert (who(1), who(2), who(3)) == ("Alice", "Bob", "round 2: Alice")
     run(database, "update incident set repeats_left = 0")
-    assert who(3) == "exhausted: no fallback can be told"
+    assert who(3) == "nobody is left, and no fallback can be told"
     channel = factories.channel(database, "http://127.0.0.1:9")
     factories.fallback(database, "channel", channel, "ops")
-    assert who(3) == "exhausted, fallback: #ops"
+    assert who(3) == "nobody is left; the fallback #ops is told"
     run(database, "delete from channel")
     run(database, "delete from contact_method")
     assert who(1) == who(2) == "nobody can be reached"

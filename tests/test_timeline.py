@@ -54,6 +54,16 @@ def test_a_sentence_bears_what_is_missing_and_what_is_unknown() -> None:
     assert timeline.sentence(entry("from_a_later_version")) == "from a later version"
 
 
+def test_times_are_readable_in_utc_and_left_as_times_for_pages() -> None:
+    moment = datetime(2026, 11, 30, 21, 35, 6, tzinfo=UTC)
+    for event in ("snoozed", "still_silent"):
+        one = entry(event, ALICE, until="2026-11-30T22:35:06+01:00")
+        assert timeline.sentence(one).endswith(" until 30 Nov 21:35:06 UTC")
+        assert moment in timeline.pieces(one)
+    assert timeline.sentence(entry("snoozed", ALICE)).endswith(" until ?")
+    assert timeline.sentence(entry("snoozed", ALICE, until="some day")).endswith(" until some day")
+
+
 def test_braces_in_a_text_are_text() -> None:
     assert timeline.sentence(entry("note", ALICE, text="{actor} {0} {text.__class__}")).startswith("{actor} {0}")
 
