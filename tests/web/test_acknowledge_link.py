@@ -214,3 +214,25 @@ def test_hundreds_of_incidents_stay_a_small_page(
     answer = anybody.post(link)
     assert answer.status_code == 200 and "300 incidents acknowledged." in answer.text
     assert set(states(screens)) == {"ACKNOWLEDGED"}
+
+
+def test_ones_own_second_time_says_that_one_is_on_it(
+    screens: Screens, service: int, alice: int, anybody: FlaskClient
+) -> None:
+    ids = [factories.open_incident(screens.db, service, key).id for key in "ab"]
+    link = screens.link(*ids, user_id=alice)
+    anybody.post(link)
+    for answer in (anybody.get(link), anybody.post(link)):
+        assert "<h1>You are on it already</h1>" in answer.text and ">Since <time" in answer.text
+        assert "Somebody" not in answer.text and answer.text.count("Acknowledged by you, <time") == 2
+    factories.run(screens.db, "update incident set acknowledged_by = 'bob@example.com' where id = %s", ids[1])
+    text = anybody.get(link).text
+    assert "Somebody is on it already" in text and "Acknowledged first by bob@example.com" in text
+    assert "Acknowledged by you, <time" in text
+
+
+def test_a_channel_is_not_one_person(screens: Screens, service: int, anybody: FlaskClient) -> None:
+    incident = factories.open_incident(screens.db, service, "k")
+    link = screens.link(incident.id, channel_id=factories.channel(screens.db, RECEIVER))
+    anybody.post(link)
+    assert "Acknowledged first by channel:ops" in anybody.get(link).text

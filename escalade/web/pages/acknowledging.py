@@ -31,6 +31,10 @@ class Recipient:
     name: str
     timezone: str
 
+    def is_on(self, item: "Listed") -> bool:
+        """Whether this person has acknowledged it; a channel is many people."""
+        return item.status == "ACKNOWLEDGED" and item.acknowledged_by == self.actor and ":" not in self.actor
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
@@ -65,10 +69,10 @@ class Sight:
         """Whether nothing is left to acknowledge."""
         return all(item.status == "RESOLVED" for item in self.listed)
 
-    @property
-    def first(self) -> Listed | None:
-        """An incident that somebody is on already."""
-        return next((item for item in self.listed if item.status == "ACKNOWLEDGED"), None)
+    def first(self, recipient: Recipient) -> Listed | None:
+        """An incident that somebody is on already, somebody else if there is one."""
+        taken = [item for item in self.listed if item.status == "ACKNOWLEDGED"]
+        return min(taken, key=recipient.is_on, default=None)
 
 
 @pages.route("/a/<token>", methods=["GET", "POST"])
@@ -124,6 +128,7 @@ def shown(
         "ack/show.html",
         recipient=recipient,
         sight=sight,
+        first=sight.first(recipient),
         listed=sight.listed[:SHOWN],
         more=max(0, len(sight.listed) - SHOWN),
         acted=acted,
