@@ -37,7 +37,7 @@
     const label = one("#freshness"), quiet = Math.round((Date.now() - heard) / 1000);
     if (!label) return;
     label.dataset.state = quiet >= 30 ? "dead" : quiet >= 10 || paused ? "old" : "fresh";
-    put(label, (quiet >= 30 ? "not live: " : paused ? "paused: " : "") + `updated ${quiet} s ago`);
+    put(label, (quiet >= 30 ? "not live: " : paused ? "updates paused: " : "") + `updated ${quiet} s ago`);
   };
   const settle = () => {
     const region = one("[data-live]");
@@ -82,6 +82,7 @@
     if (!button) return;
     paused = !paused;
     button.setAttribute("aria-pressed", paused);
+    put(button, paused ? "Resume updates" : "Pause updates");
     if (!paused) refresh();
     tick();
   });

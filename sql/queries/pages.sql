@@ -21,6 +21,20 @@ union all
 select 'channel', id, name from channel
 order by kind desc, name;
 
+-- name: reachable_people
+-- Those whom a page would reach.
+select u.email
+from app_user u
+where u.role <> 'viewer' and exists (select from contact_method m where m.user_id = u.id and m.verified);
+
+-- name: resolved_lately
+-- What was resolved last, the latest first.
+select *
+from incident
+where resolved_at is not null
+order by resolved_at desc, id desc
+limit :n;
+
 -- name: service_names
 -- The services an incident can be opened on by hand.
 select name from service order by name;
@@ -32,6 +46,13 @@ from incident_event
 where incident_id = :incident_id and event = :event
 order by id desc
 limit 1;
+
+-- name: events_since
+-- What came of an action: the given kinds of events after its own, in order.
+select id, at, event, actor, data
+from incident_event
+where incident_id = :incident_id and id > :id and event = any(:events::text[])
+order by id;
 
 -- name: tries_of_incident
 -- Every try of an incident's attempts, in order.

@@ -73,7 +73,7 @@ def test_k081_hostile_text_is_text(screens: Screens, alice: Person, incident: in
         (incidents.acknowledge, "unacknowledge", {}, "TRIGGERED", "Acknowledgement taken back by alice@example.com"),
         (incidents.resolve, "reopen", {}, "TRIGGERED", "Reopened by alice@example.com"),
         (None, "escalate", {}, "TRIGGERED", "Escalated by alice@example.com"),
-        (None, "snooze", {"for_": "2h"}, "TRIGGERED", "Snoozed by alice@example.com until"),
+        (None, "snooze", {"for_": "2h"}, "TRIGGERED", "Snoozed by alice@example.com until <time"),
         (None, "reassign", {"target": "user:bob@example.com"}, "TRIGGERED", "Reassigned to user:bob@example.com"),
         (None, "note", {"text": "looking at it"}, "TRIGGERED", "looking at it"),
     ],
@@ -133,11 +133,13 @@ def test_what_is_refused_keeps_the_state(
     assert status(screens, incident) == was
 
 
-@pytest.mark.parametrize("action", ["acknowledge", "resolve"])
-def test_twice_says_who_was_first(screens: Screens, alice: Person, incident: int, action: str) -> None:
+@pytest.mark.parametrize(("action", "words"), [("acknowledge", "You are on #"), ("resolve", "You resolved #")])
+def test_twice_says_that_it_was_oneself(
+    screens: Screens, alice: Person, incident: int, action: str, words: str
+) -> None:
     for _ in range(2):
         answer = alice.post(f"/incidents/{incident}/{action}", live=True)
-    assert answer.status_code == 200 and f"was already {action}d by alice@example.com at" in answer.text
+    assert answer.status_code == 200 and words in answer.text
 
 
 def test_a_viewer_cannot_act(screens: Screens, incident: int) -> None:
@@ -206,11 +208,63 @@ def test_k088_times_are_the_readers_and_carry_utc(screens: Screens, alice: Perso
     factories.run(screens.db, "update app_user set timezone = 'Asia/Tokyo' where email = 'alice@example.com'")
     factories.run(screens.db, "update incident set opened_at = '2026-01-31T23:30:00Z'")
     factories.run(screens.db, "update incident_event set at = '2026-01-31T23:30:00Z'")
+    until = Jsonb({"until": "2026-01-31T23:30:00+00:00"})
+    factories.run(screens.db, "update incident_event set event = 'snoozed', actor = 'bob', data = %s", until)
     text = alice.get(f"/incidents/{incident}").text
     assert '<time datetime="2026-01-31T23:30:00Z">1 Feb 08:30:00 JST</time>' in text
+    assert 'Snoozed by bob until <time datetime="2026-01-31T23:30:00Z">1 Feb 08:30:00 JST</time>' in text
+    assert "Snoozed by bob until <time" in alice.get(f"/incidents/{incident}?said=snoozed").text.split('id="said"')[1]
     assert "Sunday 1 February 2026" in text and "times in Asia/Tokyo" in text
 
 
 def test_an_unknown_zone_shows_utc(screens: Screens, alice: Person, incident: int) -> None:
     factories.run(screens.db, "update app_user set timezone = 'Mars/Olympus'")
     assert "times in UTC" in alice.get(f"/incidents/{incident}").text
+
+
+@pytest.mark.parametrize("text", ["0s", "367d", "soon", ""])
+def test_a_refusal_speaks_of_the_label(alice: Person, incident: int, text: str) -> None:
+    refused = alice.post(f"/incidents/{incident}/snooze", live=True, for_=text)
+    assert refused.status_code == 422 and refused.text.startswith('"Snooze for" must be ')
+    assert "Snooze for, as in" in alice.get(f"/incidents/{incident}").text
+    refused = alice.post(f"/incidents/{incident}/reassign", live=True)
+    assert refused.status_code == 422 and refused.text == "Choose whom to page from the list."
+
+
+def test_a_reassigned_one_says_that_its_policy_is_over(screens: Screens, alice: Person, incident: int) -> None:
+    alice.post(f"/incidents/{incident}/reassign", target="user:bob@example.com")
+    text = alice.get(f"/incidents/{incident}").text
+    assert "<dd>Reassigned to bob@example.com; its policy no longer applies</dd>" in text
+    assert "</time>: nobody is left, and no fallback can be told</dd>" in text
+    channel = factories.channel(screens.db, RECEIVER)
+    factories.fallback(screens.db, "channel", channel, "ops")
+    for path in (f"/incidents/{incident}", "/"):
+        text = alice.get(path).text
+        assert "nobody is left; the fallback #ops is told" in text and "exhausted" not in text
+
+
+def test_one_opened_for_a_target_has_no_policy(screens: Screens, alice: Person) -> None:
+    alice.post("/incidents", for_="schedule:primary", title="x")
+    [(opened,)] = factories.run(screens.db, "select max(id) from incident")
+    assert "<dd>None: opened for schedule primary alone</dd>" in alice.get(f"/incidents/{opened}").text
+    alice.post(f"/incidents/{opened}/reassign", target="user:bob@example.com")
+    assert "<dd>Reassigned to bob@example.com</dd>" in alice.get(f"/incidents/{opened}").text
+
+
+def test_attempts_stand_in_the_order_they_were_due(screens: Screens, alice: Person, incident: int) -> None:
+    with screens.db.begin() as tx:
+        incidents.unacknowledge(tx, incidents.acknowledge(tx, incident, "bob@example.com").incident.id, "bob")
+        incidents.escalate(tx, incident, "bob")
+    late = "update notification_attempt set due_at = now() + interval '1 day' where id = %s returning id"
+    [(retried,)] = factories.run(screens.db, late, fail(screens.db, incident))
+    text = alice.get(f"/incidents/{incident}").text
+    shown = [int(number) for number in re.findall(r'<li id="attempt-(\d+)"', text)]
+    rows = factories.run(
+        screens.db,
+        "select id, status from notification_attempt where incident_id = %s"
+        " and not (kind = 'STEP' and status = 'DELIVERED') order by due_at, id",
+        incident,
+    )
+    assert shown == [row[0] for row in rows] and shown[-1] == retried
+    assert "CANCELLED" in {row[1] for row in rows} and text.count("due <time") == len(shown)
+    assert "was due <time" in text

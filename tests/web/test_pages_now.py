@@ -46,7 +46,7 @@ def test_an_open_incident_and_what_pages_next(screens: Screens, service: int) ->
     incident = factories.open_incident(screens.db, service, "k")
     text = screens.client().get("/").text
     assert f'id="incident-{incident.id}"' in text and "Disk full" in text and "Triggered" in text
-    assert re.search(r"next <time datetime=\"[^\"]+Z\"[^>]*data-countdown>in [45]:\d\d</time>: Bob", text)
+    assert re.search(r"then <time datetime=\"[^\"]+Z\"[^>]*data-countdown>in [45]:\d\d</time>: Bob", text)
     assert "Step 2: Bob" in text and "Alice" in text
     for name in ("Acknowledge", "Resolve", "Escalate now"):
         assert f">{name}</button>" in text
@@ -202,3 +202,100 @@ def test_more_than_is_shown_is_said(screens: Screens, service: int) -> None:
 def test_an_address_cannot_make_the_page_say_something_untrue(screens: Screens, said: str) -> None:
     answer = screens.client().get("/", query_string={"said": said, "about": 999})
     assert answer.status_code == 200 and "<b>x" not in answer.text and "#999" not in answer.text
+
+
+def test_what_was_resolved_lately_is_found_again(screens: Screens, service: int) -> None:
+    alice = screens.client()
+    assert "Nothing yet." in alice.get("/").text
+    ids = [factories.open_incident(screens.db, service, str(number)).id for number in range(22)]
+    for number in ids:
+        with screens.db.begin() as tx:
+            incidents.resolve(tx, number, "bob@example.com")
+    shown = re.findall(r'<li id="past-(\d+)"', alice.get("/").text)
+    assert shown == [str(number) for number in reversed(ids[2:])]
+    text = alice.get("/").text
+    assert f'href="/incidents/{ids[-1]}"' in text and 'href="/incidents?status=RESOLVED"' in text
+    assert '<details id="resolved-lately"><summary>' in text
+
+
+@pytest.fixture
+def unreachable(screens: Screens, service: int) -> str:
+    dave = factories.user(screens.db, "dave")
+    for name, people in (("lonely", [dave]), ("empty", [])):
+        factories.schedule(screens.db, people, name=name)
+    return "dave@example.com"
+
+
+@pytest.mark.parametrize("path", ["/", "/incidents/{}"])
+def test_forms_mark_who_cannot_be_reached(screens: Screens, service: int, unreachable: str, path: str) -> None:
+    incident = factories.open_incident(screens.db, service, "k").id
+    text = screens.client().get(path.format(incident)).text
+    for words in (
+        "dave@example.com (user, no contact method)",
+        "lonely (schedule, nobody to reach is on call)",
+        "empty (schedule, nobody is on call)",
+        "bob@example.com (user)",
+        "primary (schedule)",
+    ):
+        assert f">{words}</option>" in text
+
+
+def test_the_severity_is_chosen(screens: Screens, service: int) -> None:
+    alice = screens.client()
+    assert "<option selected>error</option>" in alice.get("/").text
+    assert alice.post("/incidents", for_="service:api", title="a", severity="info").status_code == 303
+    assert alice.post("/incidents", for_="service:api", title="b", severity="awful").status_code == 422
+    assert factories.run(screens.db, "select severity from incident") == [("info",)]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_an_opening_that_reaches_nobody_is_a_warning(screens: Screens, unreachable: str, live: bool) -> None:
+    alice = screens.client()
+    answer = alice.post("/incidents", live=live, back="now", for_=f"user:{unreachable}", title="Help")
+    if not live:
+        answer = alice.get(answer.headers["Location"])
+    said = answer.text.split('<p class="said warn" id="said"')[1].split("</p>")[0]
+    assert "Opened by alice@example.com, but nobody could be told: user:dave@example.com" in said
+    assert "(dave@example.com has no contact method)" in said
+    path = re.search(r'hx-get="(/now\?[^"]+)"', answer.text)
+    assert path and "said=triggered" in path[1]
+    kept = path[1].replace("&amp;", "&")
+    [(number,)] = factories.run(screens.db, "select id from incident")
+    factories.run(screens.db, "update incident set title = 'Changed', count = 2")
+    assert 'class="said warn"' in alice.get(kept).text
+    alice.post(f"/incidents/{number}/acknowledge")
+    after = alice.get(kept).text
+    assert 'class="said"' in after and "said=triggered" not in after
+
+
+@pytest.mark.parametrize(
+    ("action", "fields", "words"),
+    [
+        ("reassign", {"target": "user:dave@example.com"}, "nobody could be told: user:dave@example.com"),
+        ("reassign", {"target": "schedule:empty"}, "nobody could be told: schedule:empty (nobody is on call)."),
+        ("escalate", {}, "nobody could be told: user:bob@example.com (bob@example.com has no contact method)."),
+    ],
+)
+def test_so_is_any_action_that_reaches_nobody(
+    screens: Screens, service: int, unreachable: str, action: str, fields: dict[str, str], words: str
+) -> None:
+    incident = factories.open_incident(screens.db, service, "k").id
+    factories.run(
+        screens.db,
+        "delete from contact_method where user_id = (select id from app_user where email = 'bob@example.com')",
+    )
+    answer = screens.client().post(f"/incidents/{incident}/{action}", live=True, **fields)
+    assert words in answer.text.split('<p class="said warn"')[1].split("</p>")[0]
+    assert f"said={action}" in answer.text
+
+
+def test_past_the_last_step_it_names_the_fallback(screens: Screens, service: int) -> None:
+    incident = factories.open_incident(screens.db, service, "k").id
+    alice = screens.client()
+    assert 'class="said"' in alice.post(f"/incidents/{incident}/escalate", live=True).text
+    text = alice.post(f"/incidents/{incident}/escalate", live=True).text
+    assert "but nobody is left to be told. No fallback could be told either." in text
+    factories.fallback(screens.db, "channel", factories.channel(screens.db, RECEIVER), "ops")
+    for _ in range(3):
+        text = alice.post(f"/incidents/{incident}/escalate", live=True).text
+    assert "but nobody is left to be told. The fallback is told: channel:ops." in text

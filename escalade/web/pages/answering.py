@@ -54,8 +54,8 @@ def _region(tx: Any, endpoint: str, incident_id: int | None) -> dict[str, Any]:
     return regions.incident(tx, incident_id or 0)
 
 
-def said(tx: Any, incident_id: int | None = None) -> str:
-    """What the address says has just been done."""
+def said(tx: Any, incident_id: int | None = None) -> telling.Said | None:
+    """What the address says has just been done. A warning stays in the address of the live part."""
     return telling.told(tx, request.args.get("said", ""), incident_id or request.args.get("about", type=int))
 
 

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, render_template, request
 
-from escalade import clean, durations, incidents, targets
+from escalade import clean, durations, incidents
 from escalade.db import Tx
 from escalade.incidents import Answer
 from escalade.web.access import caller, needs
 from escalade.web.context import context
-from escalade.web.pages import answering, regions, telling
+from escalade.web.pages import answering, reaching, regions, telling
 
 pages = Blueprint("incident_pages", __name__, url_prefix="/incidents/<int:incident_id>")
 
@@ -32,7 +32,7 @@ def live(incident_id: int) -> Response:
     if same is not None:
         return same
     with context().db.read() as tx:
-        seen = regions.incident(tx, incident_id)
+        seen = regions.incident(tx, incident_id) | {"said": answering.said(tx, incident_id)}
     return answering.fragment("incidents/_live.html", seen)
 
 
@@ -82,7 +82,7 @@ def escalate(incident_id: int) -> Response:
 @needs("responder")
 def snooze(incident_id: int) -> Response:
     """Silent for a while."""
-    seconds = durations.seconds(request.form.get("for", ""), "for")
+    seconds = durations.seconds(request.form.get("for", ""), "for", label='"Snooze for"')
     return act(incident_id, "snoozed", lambda tx, actor: incidents.snooze(tx, incident_id, seconds, actor))
 
 
@@ -94,7 +94,7 @@ def reassign(incident_id: int) -> Response:
     return act(
         incident_id,
         "reassigned",
-        lambda tx, actor: incidents.reassign(tx, incident_id, targets.resolve(tx, label), actor),
+        lambda tx, actor: incidents.reassign(tx, incident_id, reaching.chosen(tx, label, "target"), actor),
     )
 
 

@@ -2,14 +2,15 @@
 
 from flask import Blueprint, Response, render_template, request
 
-from escalade import clean, opening, targets
+from escalade import clean, opening
 from escalade.db import Tx
 from escalade.errors import Invalid
 from escalade.inbound.base import Event
+from escalade.inbound.generic import SEVERITIES
 from escalade.incident import Incident
 from escalade.web.access import caller, needs
 from escalade.web.context import context
-from escalade.web.pages import answering, regions
+from escalade.web.pages import answering, reaching, regions
 
 pages = Blueprint("now", __name__)
 
@@ -32,7 +33,7 @@ def live() -> Response:
     if same is not None:
         return same
     with context().db.read() as tx:
-        seen = regions.now(tx)
+        seen = regions.now(tx) | {"said": answering.said(tx)}
     return answering.fragment("now/_live.html", seen)
 
 
@@ -43,7 +44,10 @@ def open_by_hand() -> Response:
     title = request.form.get("title", "").strip()
     if not title:
         raise Invalid("An incident needs a title.", "title")
-    event = Event("trigger", **clean.fields(title=title))
+    severity = request.form.get("severity", "error")
+    if severity not in SEVERITIES:
+        raise Invalid("Choose the severity from the list.", "severity")
+    event = Event("trigger", severity=severity, **clean.fields(title=title))
     with context().db.begin() as tx:
         incident = trigger(tx, request.form.get("for", ""), event, caller().actor)
     return answering.done("triggered", incident.id)
@@ -54,4 +58,4 @@ def trigger(tx: Tx, label: str, event: Event, actor: str) -> Incident:
     kind, _, name = label.partition(":")
     if kind == "service":
         return opening.trigger(tx, opening.service(tx, name, actor), event)[0]
-    return opening.trigger_target(tx, targets.resolve(tx, label, "for"), event, actor)
+    return opening.trigger_target(tx, reaching.chosen(tx, label, "for"), event, actor)

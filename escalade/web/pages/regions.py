@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from escalade import incidents, overview, timeline, users
+from escalade import incidents, ladder, overview, timeline, users
 from escalade.db import Tx
+from escalade.inbound.generic import SEVERITIES
 from escalade.incident import Incident
-from escalade.ladder import Target
 from escalade.nextup import Lookup
 from escalade.overview import AttemptView
 from escalade.timeline import Entry
 from escalade.web import access
 from escalade.web.context import context
-from escalade.web.pages import telling, words
+from escalade.web.pages import reaching, telling, words
 
 OPEN_SHOWN = 100
 QUEUE_SHOWN = 25
 LISTED = 100
 LINES = 300
+RESOLVED_SHOWN = 20
 STATUSES = {
     "PENDING": "Pending",
     "IN_FLIGHT": "In flight",
@@ -61,16 +62,6 @@ class Queue:
         return f"{len(self.shown)}+" if self.more else str(len(self.shown))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a timeline; `about` says whom its attempt tells."""
-
-    id: int
-    at: datetime
-    text: str
-    about: str
-
-
 def now(tx: Tx) -> dict[str, Any]:
     """The dashboard: delivery, open incidents, and the queue."""
     seen = frame(tx)
@@ -85,8 +76,10 @@ def now(tx: Tx) -> dict[str, Any]:
         "pending": queue(overview.pending(tx, QUEUE_SHOWN + 1)),
         "in_flight": queue(overview.in_flight(tx, QUEUE_SHOWN + 1)),
         "failed": queue(overview.failed(tx, QUEUE_SHOWN + 1)),
+        "resolved": tx.many(Incident, "resolved_lately", n=RESOLVED_SHOWN),
         "services": tx.values("service_names"),
-        "targets": targets(tx),
+        "severities": SEVERITIES,
+        "choices": reaching.choices(tx),
     }
 
 
@@ -98,22 +91,22 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
     views = overview.of_incident(tx, incident_id)
     attempts = [view for view in views if not over(view)]
     tries = defaultdict(list)
-    for row in tx.many(dict[str, Any], "tries_of_incident", incident_id=incident_id):
+    for row in tx.many(dict, "tries_of_incident", incident_id=incident_id):
         tries[row["attempt_id"]].append(row)
     entries = timeline.of_incident(tx, incident_id)
     return seen | {
         "incident": found,
         "next_at": item.next_at,
         "next_who": item.next_who,
-        "policy_name": found.policy.get("name"),
+        "ladder": climbs(found, entries),
         "link": words.web_link(found.link),
         "group": json.dumps(found.alert_group, indent=2, ensure_ascii=False) if found.alert_group else None,
-        "timeline": lines(entries[-LINES:], views),
+        "timeline": telling.lines(entries[-LINES:], views),
         "earlier": max(0, len(entries) - LINES),
         "attempts": attempts,
         "failed_ids": [view.id for view in attempts if view.status == "FAILED"],
         "tries": tries,
-        "targets": targets(tx),
+        "choices": reaching.choices(tx),
     }
 
 
@@ -176,20 +169,17 @@ def queue(found: Sequence[AttemptView], limit: int = QUEUE_SHOWN) -> Queue:
     return Queue(found[:limit], len(found) > limit)
 
 
-def lines(entries: Sequence[Entry], views: Sequence[AttemptView]) -> list[Line]:
-    """The timeline, the latest first."""
-    about = {view.id: f"{view.who} by {view.transport}" for view in views if view.kind != "STEP"}
-    return [
-        Line(entry.id, entry.at, telling.sentence(entry), about.get(entry.data.get("attempt", 0), ""))
-        for entry in reversed(entries)
-    ]
+def climbs(incident: Incident, entries: Sequence[Entry]) -> str:
+    """Whose ladder the incident climbs, and where on it it is."""
+    policy = ladder.read(incident.policy)
+    if policy.name is not None:
+        return f"{policy.name}, round {incident.round}, step {incident.step}"
+    told = ", ".join(words.whom(target) for step in policy.steps for target in step.targets)
+    if all(entry.event != "reassigned" for entry in entries):
+        return f"None: opened for {told} alone"
+    return f"Reassigned to {told}" + ("; its policy no longer applies" if incident.service_name else "")
 
 
 def over(view: AttemptView) -> bool:
     """A step that has been taken: the timeline tells it."""
     return view.kind == "STEP" and view.status == "DELIVERED"
-
-
-def targets(tx: Tx) -> list[Target]:
-    """Whom an incident can be given to."""
-    return tx.many(Target, "pageable_targets")

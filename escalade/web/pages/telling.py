@@ -2,16 +2,41 @@
 carry it as one word and nobody can make a page say something else."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from escalade import incidents, timeline
 from escalade.db import Tx
 from escalade.errors import NotFound
-from escalade.timeline import Entry
-from escalade.web.pages import words
+from escalade.overview import AttemptView
+from escalade.timeline import Entry, Piece
+from escalade.web import access
+from escalade.web.pages import reaching, words
 
 EVENTS = ("triggered", "acknowledged", "resolved", "unacknowledged", "reopened", "escalated", "snoozed", "reassigned")
 ALREADY = "already"
 NOTED = "noted"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The sentence; times in it are times. A warning is kept through refreshes, by its word and its incident."""
+
+    pieces: Sequence[Piece]
+    warning: bool = False
+    word: str = ""
+    about: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a timeline; `about` says whom its attempt tells."""
+
+    id: int
+    at: datetime
+    pieces: Sequence[Piece]
+    about: str
 
 
 def replayed(done: int, skipped: int) -> str:
@@ -19,26 +44,41 @@ def replayed(done: int, skipped: int) -> str:
     return f"replayed-{done}-{skipped}"
 
 
-def told(tx: Tx, word: str, incident_id: int | None) -> str:
-    """The sentence for a word; empty where there is nothing to say."""
+def told(tx: Tx, word: str, incident_id: int | None) -> Said | None:
+    """The sentence for a word; None where there is nothing to say."""
     counts = re.fullmatch(r"replayed-(\d{1,6})-(\d{1,6})", word)
     if counts is not None:
-        return _replayed(int(counts[1]), int(counts[2]))
+        return Said([_replayed(int(counts[1]), int(counts[2]))])
     if word == NOTED:
-        return "Note added."
+        return Said(["Note added."])
     if incident_id is None or word not in (*EVENTS, ALREADY):
-        return ""
+        return None
     if word == ALREADY:
         return _already(tx, incident_id)
     entry = tx.maybe(Entry, "latest_event", incident_id=incident_id, event=word)
-    return f"#{incident_id}: {sentence(entry)}" if entry is not None else ""
+    return _done(tx, incident_id, entry) if entry is not None else None
 
 
-def sentence(entry: Entry) -> str:
+def sentence(entry: Entry) -> list[Piece]:
     """How an event reads on a page: with what it stopped."""
-    said = timeline.sentence(entry)
     stopped = words.stopped(entry.data.get("cancelled") or 0, entry.data.get("in_flight") or [])
-    return f"{said}. {stopped}" if stopped else said
+    return timeline.pieces(entry) + ([f". {stopped}"] if stopped else [])
+
+
+def lines(entries: Sequence[Entry], views: Sequence[AttemptView]) -> list[Line]:
+    """A timeline, the latest first."""
+    about = {view.id: f"{view.who} by {view.transport}" for view in views if view.kind != "STEP"}
+    return [
+        Line(entry.id, entry.at, sentence(entry), about.get(entry.data.get("attempt", 0), ""))
+        for entry in reversed(entries)
+    ]
+
+
+def _done(tx: Tx, incident_id: int, entry: Entry) -> Said:
+    lacking = reaching.shortfall(tx, incident_id, entry)
+    if lacking:
+        return Said([f"#{incident_id}: ", *timeline.pieces(entry), lacking], True, entry.event, incident_id)
+    return Said([f"#{incident_id}: ", *sentence(entry)])
 
 
 def _replayed(done: int, skipped: int) -> str:
@@ -48,15 +88,16 @@ def _replayed(done: int, skipped: int) -> str:
     return said
 
 
-def _already(tx: Tx, incident_id: int) -> str:
+def _already(tx: Tx, incident_id: int) -> Said | None:
     try:
         incident = incidents.find(tx, incident_id)
     except NotFound:
-        return ""
-    for state, at, by in (
-        ("acknowledged", incident.acknowledged_at, incident.acknowledged_by),
-        ("resolved", incident.resolved_at, incident.resolved_by),
-    ):
-        if incident.status == state.upper() and at is not None:
-            return f"#{incident_id} was already {state} by {by} at {words.stamp(at)}."
-    return f"#{incident_id} is open already; nothing was changed."
+        return None
+    me = access.caller().actor
+    if incident.status == "ACKNOWLEDGED" and incident.acknowledged_at is not None:
+        own, by, at = f"You are on #{incident_id} already, since ", incident.acknowledged_by, incident.acknowledged_at
+    elif incident.status == "RESOLVED" and incident.resolved_at is not None:
+        own, by, at = f"You resolved #{incident_id} already, at ", incident.resolved_by, incident.resolved_at
+    else:
+        return Said([f"#{incident_id} is open already; nothing was changed."])
+    return Said([own if by == me else f"#{incident_id} was already {incident.status.lower()} by {by} at ", at, "."])

@@ -6,7 +6,9 @@ from zoneinfo import ZoneInfo
 
 from flask import Flask, g
 
+from escalade import timeline
 from escalade.incidents import Answer
+from escalade.ladder import Target
 
 WEB_LINKS = ("http://", "https://")
 
@@ -39,8 +41,7 @@ def utc(at: datetime) -> str:
 
 def stamp(at: datetime) -> str:
     """Day, time and zone, as in `30 Nov 20:31:05 CET`."""
-    local = at.astimezone(zone())
-    return f"{local.day} {local:%b %H:%M:%S} {local:%Z}"
+    return timeline.stamp(at.astimezone(zone()))
 
 
 def brief(at: datetime, now: datetime) -> str:
@@ -103,6 +104,11 @@ def stopped_by(answers: Iterable[Answer]) -> str:
     found = list(answers)
     air = [page.user or page.channel for answer in found for page in answer.in_flight]
     return stopped(sum(answer.cancelled for answer in found), air)
+
+
+def whom(target: Target) -> str:
+    """A target as a part of a sentence."""
+    return {"user": "", "channel": "#"}.get(target.kind, f"{target.kind} ") + target.name
 
 
 def web_link(link: str | None) -> str | None:

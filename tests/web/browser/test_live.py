@@ -81,6 +81,39 @@ def test_k087_a_refresh_keeps_text_caret_scroll_and_what_is_open(site: Site, rea
     expect(field).to_have_value("")
 
 
+def test_what_was_resolved_stays_open_through_refreshes(site: Site, reader: Reader, service: int) -> None:
+    first, second = (factories.open_incident(site.db, service, key).id for key in "ab")
+    page = reader.page
+    page.goto("/")
+    page.get_by_text("Resolved lately").click()
+    press(page, "Resolve", f"#incident-{first}")
+    expect(page.locator(f"#past-{first}")).to_be_visible()
+    press(page, "Resolve", f"#incident-{second}")
+    expect(page.locator(f"#past-{second}")).to_be_visible()
+    page.locator(f"#past-{first} a").click()
+    press(page, "Reopen")
+    expect(page.locator("#incident-state")).to_contain_text("Triggered")
+
+
+def test_a_warning_stays_until_somebody_is_told(site: Site, reader: Reader, service: int) -> None:
+    factories.user(site.db, "dave")
+    page = reader.page
+    page.goto("/")
+    page.get_by_text("Open an incident by hand").click()
+    page.locator("#open-for").select_option("user:dave@example.com")
+    page.locator("#open-severity").select_option("critical")
+    page.locator("#open-incident-title").fill("Help")
+    press(page, "Open incident")
+    expect(page.locator("#said.warn")).to_contain_text("nobody could be told")
+    other = factories.open_incident(site.db, service, "k").id
+    expect(page.locator(f"#incident-{other}")).to_be_visible()
+    expect(page.locator("#said.warn")).to_contain_text("nobody could be told")
+    number = factories.run(site.db, "select id from incident where title = 'Help'")[0][0]
+    with site.db.begin() as tx:
+        incidents.acknowledge(tx, number, "bob@example.com")
+    expect(page.locator("#said.warn")).to_have_count(0)
+
+
 def test_the_incident_page_is_live_and_keeps_a_note(site: Site, reader: Reader, service: int) -> None:
     incident = factories.open_incident(site.db, service, "k").id
     factories.run(site.db, "update incident set details = 'first line'")
@@ -119,13 +152,18 @@ def test_a_refusal_shows_its_reason_and_keeps_the_page(site: Site, reader: Reade
     incident = factories.open_incident(site.db, service, "k").id
     page = reader.page
     page.goto(f"/incidents/{incident}")
-    page.get_by_role("button", name="Pause").click()
+    pause = page.locator("[data-pause]")
+    expect(pause).to_have_accessible_name("Pause updates")
+    pause.click()
+    expect(pause).to_have_accessible_name("Resume updates")
+    expect(pause).to_have_attribute("aria-pressed", "true")
     with site.db.begin() as tx:
         incidents.resolve(tx, incident, "bob@example.com")
     press(page, "Acknowledge")
     expect(page.get_by_role("alert")).to_contain_text("bob@example.com")
     expect(page.locator("#incident-state")).to_contain_text("Triggered")
-    page.get_by_role("button", name="Pause").click()
+    pause.click()
+    expect(pause).to_have_accessible_name("Pause updates")
     expect(page.locator("#incident-state")).to_contain_text("Resolved")
     reader.expect_refusal()
 

@@ -99,16 +99,22 @@ TARGETS = """() => [...document.querySelectorAll('button, input:not([type=hidden
     .map(([node]) => node.outerHTML)"""
 
 
+CUT_TABS = """() => [...document.querySelectorAll('.tabs, .tabs a')]
+    .filter((node) => node.scrollWidth > node.clientWidth)
+    .map((node) => node.outerHTML)"""
+
+
 @pytest.mark.parametrize("width", [320, 390, 1280])
 def test_targets_are_large_and_nothing_is_cut_off(site: Site, reader: Reader, incident: int, width: int) -> None:
     fail(site.db, incident, "x" * 300)
     factories.run(site.db, "update incident set title = %s", "W" * 200)
     page = reader.page
     page.set_viewport_size({"width": width, "height": 844})
-    for path in ("/", f"/incidents/{incident}", "/attempts", "/oncall", "/setup", "/nowhere"):
+    for path in ("/", f"/incidents/{incident}", "/incidents", "/attempts", "/oncall", "/setup", "/nowhere"):
         page.goto(path)
         assert page.evaluate(TARGETS) == [], path
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+        assert page.evaluate(CUT_TABS) == [], path
     page.goto("/")
     for name in ("Acknowledge", "Resolve", "Escalate now"):
         box = page.get_by_role("button", name=name, exact=True).first.bounding_box()
