@@ -423,6 +423,17 @@ def test_every_fault_of_the_environment_is_a_line(run: Run) -> None:
     assert lines[0] == "ESCALADE_SENDRES: no such setting; did you mean ESCALADE_SENDERS?"
 
 
+def test_a_fault_of_a_secret_is_a_whole_sentence_without_the_secret(run: Run) -> None:
+    given = {"ESCALADE_ADMIN_EMAIL": "a@example.com", "ESCALADE_ADMIN_PASSWORD": "s3same"}
+    assert refused(run("export", ESCALADE_BASE_URL="https://me:s3same@example.com", **given)) == [
+        "ESCALADE_BASE_URL: must be scheme and host alone, as in https://pager.example.com,"
+        " not 'https://me:***@example.com'",
+        "ESCALADE_ADMIN_PASSWORD: must have from 8 to 1,000 characters",
+    ]
+    text = "channels: [{name: a, kind: log, address: a, secret: s3same}]"
+    assert refused(run("apply", "-", given=text)) == ["channels[0].secret: log takes no secret"]
+
+
 COMMANDS = [
     "apply -",
     "export",

@@ -12,7 +12,14 @@ from escalade.transfer.faults import Faults
 
 def lines(fault: Exception) -> list[str]:
     """The fault as lines for standard error, without secrets and control characters."""
-    return [logs.escape(logs.redact(line)) for line in _sentences(fault)]
+    return [logs.escape(_redacted(line)) for line in _sentences(fault)]
+
+
+def _redacted(line: str) -> str:
+    """The line without secrets. What stands before the first colon names a setting or a place of the file: after
+    a name such as PASSWORD the next word would be taken for one."""
+    name, colon, reason = line.partition(": ")
+    return logs.redact(name) + colon + logs.redact(reason)
 
 
 def _sentences(fault: Exception) -> list[str]:
