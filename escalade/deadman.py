@@ -1,8 +1,8 @@
 """The dead man's switch: an address outside is pinged while pages can go out, and pages somebody when that stops."""
 
 import logging
-import threading
 
+from escalade.background import Background
 from escalade.health import Health
 from escalade.transports import DeliveryError, Network, http
 
@@ -11,25 +11,15 @@ log = logging.getLogger("escalade.deadman")
 EVERY_SECONDS = 60.0
 
 
-class Deadman:
+class Deadman(Background):
     """A thread that pings every minute, and stays silent while the engine does not go round."""
 
     def __init__(self, url: str, network: Network, health: Health, every: float = EVERY_SECONDS) -> None:
+        super().__init__("deadman")
         self.url = url
         self.network = network
         self.health = health
         self.every = every
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="deadman", daemon=True)
-
-    def start(self) -> None:
-        """Begin to ping."""
-        self.thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """End; at most `timeout` seconds are waited."""
-        self.stopping.set()
-        self.thread.join(timeout)
 
     def _run(self) -> None:
         while not self.stopping.is_set():

@@ -2,11 +2,11 @@
 
 import logging
 import random
-import threading
 from typing import Any
 
 import psycopg
 
+from escalade.background import Background
 from escalade.db import Doorbell, Tx, connect
 from escalade.health import Health
 from escalade.metrics import listener_up
@@ -17,24 +17,14 @@ PROOF_SECONDS = 3.0
 SLICE_SECONDS = 1.0
 
 
-class Listener:
+class Listener(Background):
     """A thread with a connection of its own that rings the doorbell of this process."""
 
     def __init__(self, url: str, doorbell: Doorbell, health: Health) -> None:
+        super().__init__("listener")
         self.url = url
         self.doorbell = doorbell
         self.health = health
-        self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="listener", daemon=True)
-
-    def start(self) -> None:
-        """Begin to listen."""
-        self.thread.start()
-
-    def stop(self, timeout: float = 5.0) -> None:
-        """End, within a second or so; at most `timeout` seconds are waited."""
-        self.stopping.set()
-        self.thread.join(timeout)
 
     def _run(self) -> None:
         wait = 1.0
