@@ -3,6 +3,8 @@
 import argparse
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NoReturn
 
 from escalade import __version__, clean
 from escalade.inbound.generic import SEVERITIES
@@ -30,8 +32,18 @@ def parse(argv: Sequence[str]) -> Namespace:
     return found
 
 
+class Parser(ArgumentParser):
+    """argparse, with an exit code that tells of wrong usage even where nothing can be printed."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and exit with 2. Python before 3.11.5 raises where that cannot be written."""
+        with suppress(OSError):
+            super().error(message)
+        raise SystemExit(2)
+
+
 def _parser(words: Sequence[str]) -> ArgumentParser:
-    parser = ArgumentParser(
+    parser = Parser(
         prog="app.py",
         allow_abbrev=False,
         description="Escalade pages people. Without a command it serves."
@@ -56,11 +68,11 @@ def _parser(words: Sequence[str]) -> ArgumentParser:
     return parser
 
 
-Add = Callable[[str, str], ArgumentParser]
+Add = Callable[[str, str], Parser]
 
 
-def _adder(commands: "argparse._SubParsersAction[ArgumentParser]") -> Add:
-    def add(name: str, does: str) -> ArgumentParser:
+def _adder(commands: "argparse._SubParsersAction[Parser]") -> Add:
+    def add(name: str, does: str) -> Parser:
         sentence = does[:1].upper() + does[1:]  # capitalize() would make Yaml of YAML
         return commands.add_parser(name, help=does, description=sentence, allow_abbrev=False)
 
