@@ -26,6 +26,9 @@ log = logging.getLogger("escalade.engine")
 
 # While something is due that cannot be taken (held, or locked by somebody else), look again this often, in seconds.
 BUSY_SLEEP = 0.1
+# Between two connections, in seconds: doubled until one is found to work.
+FIRST_WAIT = 0.2
+LONGEST_WAIT = 5.0
 # How long the database's time may be carried on by our own monotonic clock between polls that find nothing.
 CLOCK_SECONDS = 60.0
 # How long to wait for more results before a few are recorded; and how long it is believed unseen that pages are due,
@@ -56,6 +59,7 @@ class Engine:
         self.dispatch = Dispatch(senders, links, settings)
         self.rng = random.Random()
         self.stopping = threading.Event()
+        self.wait = FIRST_WAIT
         self.clock = Clock()
         self.assuming_since: float | None = None
         self.full = False
@@ -78,12 +82,10 @@ class Engine:
 
     def run(self) -> None:
         """Go round until stopped; a lost connection is made again, and nothing is lost with it."""
-        wait = 0.2
         while not self.stopping.is_set() or self.dispatch.jobs or self.dispatch.unsettled:
             try:
                 session = Session(self.url, self.settings.limits)
                 try:
-                    wait = 0.2
                     self._serve(session)
                 finally:
                     # Nobody here takes work now: whoever opens an incident tells the other instances.
@@ -93,9 +95,10 @@ class Engine:
                 self.away = True
                 log.warning("the database is away: %s", str(error).strip() or type(error).__name__)
             except Exception:
+                # Whatever it was, a pager whose loop has ended pages nobody.
                 log.exception("the engine's round raised; it goes on")
-            self._pause(wait * self.rng.uniform(0.5, 1.0))
-            wait = min(wait * 2, 5.0)
+            self._pause(self.wait * self.rng.uniform(0.5, 1.0))
+            self.wait = min(self.wait * 2, LONGEST_WAIT)
 
     def _pause(self, seconds: float) -> None:
         """Between connections; at once when there is nothing left to do."""
@@ -107,6 +110,8 @@ class Engine:
     def _serve(self, session: Session) -> None:
         # What an earlier connection claimed and never heard of is given back at once, not left to its lease.
         attempts.recover(session.single(), self.dispatch.owner, self.dispatch.known())
+        # Only now it is known that this server does our work: one that connects may be a standby.
+        self.wait = FIRST_WAIT
         if self.away:
             self.away = False
             log.info("the database is back")

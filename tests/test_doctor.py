@@ -383,3 +383,10 @@ def test_exit_codes_and_streams(clean_url: str) -> None:
     shown = inside("doctor", "--json", DATABASE_URL=clean_url, HOST="0.0.0.0")
     assert (shown.returncode, shown.stderr) == (1, "")
     assert {"level": "ok", "check": "schema", "text": "up to date"} in json.loads(shown.stdout)["findings"]
+
+
+def test_a_webhook_secret_that_cannot_sign(database: Database, person: int, examine: Examine) -> None:
+    factories.contact(database, person, "https://192.0.2.1/hook", name="signed", secret="whsec_!!")
+    texts = [text for _, text in of(examine(), "transports") if text.startswith("alice@example.com/signed")]
+    assert any(text.endswith("is not base64; correct its secret") for text in texts)
+    assert not any("!!" in text for text in texts)

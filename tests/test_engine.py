@@ -284,3 +284,10 @@ def test_the_low_lane_is_not_kept_waiting_by_the_high_one(database: Database, ph
         settled(database, calm.id)
         assert state(database, calm.id).status == "TRIGGERED"
         go.set()
+
+
+def test_a_server_that_lets_in_and_does_no_work_is_asked_less_and_less_often(clean_url: str) -> None:
+    standby = f"{clean_url}&options=-c%20default_transaction_read_only%3Don"
+    with running_engine(standby) as engine:
+        wait_for(lambda: engine.wait > 1, 10, "a longer pause")
+        assert engine.away

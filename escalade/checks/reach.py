@@ -11,6 +11,7 @@ from escalade.transports import TRANSPORTS, DeliveryError, Network
 from escalade.transports.addresses import WebAddress, parse_web
 from escalade.transports.deadline import Deadline
 from escalade.transports.peers import allowed, find
+from escalade.transports.webhook import check_secret
 
 # For all names together: a name server that does not answer must not hold the doctor up.
 LOOK_UP_SECONDS = 5.0
@@ -23,12 +24,13 @@ class Contact:
     label: str
     kind: str
     address: str
+    secret: str | None
 
 
 def transports(tx: Tx, config: Config) -> Iterator[Finding]:
     """Whether each kind that is used has what it needs, and each address can be contacted."""
     contacts = tx.many(Contact, "doctor_contacts")
-    found = [*_kinds(contacts, config), *_addresses(contacts), *_hosts(contacts, config.network())]
+    found = [*_kinds(contacts, config), *_addresses(contacts), *_secrets(contacts), *_hosts(contacts, config.network())]
     yield from found
     if not found:
         kinds = sorted({contact.kind for contact in contacts})
@@ -55,6 +57,14 @@ def _addresses(contacts: Iterable[Contact]) -> Iterator[Finding]:
         wrong = transport.check_address(contact.address) if transport else None
         if wrong:
             yield fault("transports", f"{contact.label}: {wrong.rstrip('.')}; correct its address")
+
+
+def _secrets(contacts: Iterable[Contact]) -> Iterator[Finding]:
+    """A webhook's secret that cannot sign fails every page for good."""
+    for contact in contacts:
+        wrong = check_secret(contact.secret) if contact.kind == "webhook" and contact.secret else None
+        if wrong:
+            yield fault("transports", f"{contact.label}: {wrong.rstrip('.')}; correct its secret")
 
 
 def _hosts(contacts: Iterable[Contact], network: Network) -> Iterator[Finding]:

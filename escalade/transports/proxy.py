@@ -29,6 +29,7 @@ def connect(web: WebAddress, network: Network, deadline: Deadline, look_up: Look
     try:
         _open_tunnel(wire, web, basic_login(via), f"No connection to {web.shown}: {name}")
     except BaseException:
+        # Whoever called never gets this socket, so nobody else could close it.
         wire.end()
         raise
     return wire

@@ -59,11 +59,6 @@ def shorten(text: str, limit: int, size: Callable[[str], int] = len) -> str:
     return text
 
 
-def utf8_size(text: str) -> int:
-    """The bytes a text takes as UTF-8."""
-    return len(text.encode("utf-8"))
-
-
 def utf16_size(text: str) -> int:
     """The UTF-16 units a text takes."""
     return len(text.encode("utf-16-le")) // 2

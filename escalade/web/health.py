@@ -45,7 +45,7 @@ def database_fault() -> str | None:
     try:
         with context().db.connection(POOL_SECONDS) as conn:
             missing = migrate.pending(conn)
-            read_only = Tx(conn).value("database_is_read_only")
+            read_only = Tx(conn).value("is_read_only")
     except Unavailable as refusal:
         if isinstance(refusal.__cause__, PoolTimeout | PoolClosed):
             return f"all connections are busy, or the database is away: none came free within {POOL_SECONDS} s"

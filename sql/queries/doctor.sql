@@ -12,11 +12,11 @@ select count(*) filter (where last_tick_at >= :fresh) as living, max(last_tick_a
 
 -- name: doctor_contacts
 -- Every contact method and channel, as people know it.
-select u.email || '/' || m.name as label, m.kind, m.address
+select u.email || '/' || m.name as label, m.kind, m.address, m.secret
 from contact_method m
 join app_user u on u.id = m.user_id
 union all
-select 'channel ' || name, kind, address from channel
+select 'channel ' || name, kind, address, secret from channel
 order by label;
 
 -- name: doctor_unreachable

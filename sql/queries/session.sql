@@ -15,7 +15,3 @@ select set_config('lock_timeout', :lock_ms, true);
 -- The engine asks the same few questions all the time, and each has one sensible plan (tests say which): planning
 -- them again would take as long as answering them.
 select set_config('plan_cache_mode', 'force_generic_plan', false);
-
--- name: database_is_read_only$
--- Whether nothing can be written here, as on a standby.
-select current_setting('transaction_read_only') = 'on';
