@@ -50,7 +50,7 @@ def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, he
     """Start the engine, and the doorbell by NOTIFY where it is wanted."""
     listening = config.listen != "off"
     doorbell.notify = listening
-    senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.ring)
+    senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.nudge)
     numbers = Settings(
         lease=config.lease_seconds,
         deadline=config.send_deadline,

@@ -61,7 +61,7 @@ def drain(url: str, senders: int, rows: int = 20_000) -> Drained:
         conn.execute(ROWS, {"rows": rows, "incident": incident, "channel": channel})
         conn.execute("analyze notification_attempt")
         bell = Doorbell()
-        hands = Senders(senders, Network(), {"nothing": nothing}, bell.ring)
+        hands = Senders(senders, Network(), {"nothing": nothing}, bell.nudge)
         engine = Engine(url, Settings(), hands, Links("http://127.0.0.1", Signer(["bench"])), bell, Health())
         started = time.perf_counter()
         engine.start()

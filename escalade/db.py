@@ -214,6 +214,7 @@ class Doorbell:
     def __init__(self) -> None:
         self.event = threading.Event()
         self.reading: Reading | None = None
+        self.news = False
         self.idle = False
         self.notify = True
 
@@ -224,7 +225,13 @@ class Doorbell:
     def ring(self, reading: Reading | None = None) -> None:
         """Wake the engine of this process; with the time of what rang, it need not ask for it."""
         self.reading = reading
-        self.event.set()
+        self.news = True
+        self.nudge()
+
+    def nudge(self) -> None:
+        """Wake the engine for what is no news to the database: a sender is back."""
+        if not self.event.is_set():
+            self.event.set()
 
 
 class Pooled(psycopg.Connection[Any]):

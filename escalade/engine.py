@@ -162,7 +162,8 @@ class Engine:
     def _statements(self, session: Session, rung: bool) -> Tx:
         """Statements at a time good enough for what comes: what rang is due only now, and may say when that was; what
         changes rows needs a recent reading; an idle poll is one statement."""
-        if rung:
+        if self.doorbell.news:
+            self.doorbell.news = False
             self.clock.learn(self.doorbell.reading)
         recent = rung or self.dispatch.waiting()
         return self.clock.carried(session, TRUST_SECONDS if recent else CLOCK_SECONDS)

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, groupby
 
 from itsdangerous import BadSignature, SignatureExpired, TimestampSigner
@@ -44,12 +45,23 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class _TimestampSigner(TimestampSigner):
+    """Derives each key once: every page is signed."""
+
+    def derive_key(self, secret_key: str | bytes | None = None) -> bytes:
+        return self._derived(secret_key if secret_key is not None else self.secret_keys[-1])
+
+    @lru_cache(maxsize=64)  # noqa: B019 - one signer lives as long as the process
+    def _derived(self, secret_key: str | bytes) -> bytes:
+        return super().derive_key(secret_key)
+
+
 class Signer:
     """Signs with the first key; accepts what any of them signed."""
 
     def __init__(self, keys: Sequence[str]) -> None:
         # itsdangerous signs with the last key of its list.
-        self._signer = TimestampSigner(list(reversed(keys)), salt="escalade.acknowledge", digest_method=hashlib.sha256)
+        self._signer = _TimestampSigner(list(reversed(keys)), salt="escalade.acknowledge", digest_method=hashlib.sha256)
 
     def sign(self, link: AckLink) -> str:
         """The token for a link: u12-7_1x999 is person 12, and incident 7 and the 999 after it. Ids are kept as steps,

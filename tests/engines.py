@@ -26,7 +26,7 @@ def make_engine(
 ) -> Engine:
     """An engine that is not running: tests call its tick, or start it."""
     bell = doorbell or Doorbell()
-    hands = Senders(senders, network, transports, bell.ring)
+    hands = Senders(senders, network, transports, bell.nudge)
     chosen = settings or Settings(lease=9, deadline=network.deadline, poll=0.5)
     return Engine(url, chosen, hands, Links("http://127.0.0.1:8000", SIGNER), bell, Health())
 

@@ -11,6 +11,7 @@ import pytest
 from psycopg import sql
 
 from escalade import db
+from escalade.attempts import Outcome, settled_rows
 from escalade.db import connect
 from escalade.migrate import migrate
 
@@ -40,15 +41,9 @@ PLANS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "messages_of": ({"ids": [5, 6, 7]}, {"notification_attempt_pkey"}),
     "settle": (
         {
-            "ids": [5, 6],
-            "seqs": [1, 1],
-            "outcomes": ["DELIVERED", "RETRY"],
-            "delays": [0.0, 5.0],
-            "errors": ["", "no"],
-            "started": [NOW, NOW],
-            "ended": [NOW, NOW],
-            "requests": ["", ""],
-            "answers": ["", ""],
+            "outcomes": settled_rows(
+                [Outcome(5, 1, "DELIVERED", NOW, NOW), Outcome(6, 1, "RETRY", NOW, NOW, 5.0, "no")]
+            ),
             "now": NOW,
             "late": 60.0,
             "owner": "me",

@@ -73,9 +73,8 @@ where a.id = any(:ids::bigint[]);
 -- nobody has claimed the row again; any other stale outcome changes nothing. Retry or give up is decided here.
 with outcome as (
     select *
-    from unnest(:ids::bigint[], :seqs::int[], :outcomes::text[], :delays::float8[], :errors::text[],
-        :started::timestamptz[], :ended::timestamptz[], :requests::text[], :answers::text[])
-        as o (id, seq, outcome, delay, error, started_at, ended_at, request, answer)
+    from json_to_recordset(:outcomes::json) as o (id bigint, seq int, outcome text, delay float8, error text,
+        started_at timestamptz, ended_at timestamptz, request text, answer text)
 ), locked as materialized (
     select t.id, t.incident_id, t.kind, t.tries, t.first_due_at, t.status as was, o.seq, o.outcome, o.delay, o.error,
         o.started_at, o.ended_at, o.request, o.answer,
