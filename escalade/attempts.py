@@ -23,6 +23,7 @@ class Claimed:
     event: str
     transport: str
     destination: str
+    bundle: str | None
     idempotency_key: str
     first_due_at: datetime
     due_at: datetime
@@ -84,12 +85,13 @@ class Due:
 @dataclass(frozen=True, slots=True)
 class Room:
     """What a claim may take: destinations that are closed, contacts that must wait, and free places per
-    destination (`each` for one that is not named)."""
+    destination (`each` for one that is not named). The `failing` ones are tried by one process at a time."""
 
     closed: Sequence[str]
     held: Sequence[str]
     free: Mapping[str, int]
     each: int
+    failing: Sequence[str] = ()
 
 
 # As many as fit the link of one message: chat tools take about 3,000 characters of it.
@@ -99,11 +101,6 @@ BUNDLE_LIMIT = 400
 def whats_due(tx: Tx) -> Due:
     """What is due and what comes next, in one statement."""
     return tx.one(Due, "whats_due", now=tx.now)
-
-
-def held_contacts(tx: Tx, horizon: int) -> dict[str, datetime]:
-    """Contacts that must wait, and until when; `horizon` is the longest pace, in seconds."""
-    return {row["bundle"]: row["until"] for row in tx.many(dict, "held_contacts", now=tx.now, horizon=horizon)}
 
 
 def claim(tx: Tx, lane: str, owner: str, lease: float, n: int, room: Room) -> list[Claimed]:
@@ -122,6 +119,7 @@ def claim(tx: Tx, lane: str, owner: str, lease: float, n: int, room: Room) -> li
         destinations=list(room.free),
         free=list(room.free.values()),
         each=room.each,
+        failing=list(room.failing),
     )
 
 

@@ -6,13 +6,13 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 
 from escalade import attempts, delivery, metrics
-from escalade.attempts import Claimed, Due, Outcome, Settled
+from escalade.attempts import Claimed, Due, Outcome, Room, Settled
 from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
 from escalade.failures import Failures
@@ -21,7 +21,6 @@ from escalade.senders import Senders
 
 log = logging.getLogger("escalade.dispatch")
 
-PACE_SECONDS = 30.0
 # While the queue drains, what other processes know of the gates is read this often.
 GATES_SECONDS = 0.05
 GIVE_BACK_DELAY = 30.0
@@ -48,7 +47,7 @@ class Dispatch:
         self.settings = settings
         # Fresh at every start: a process that comes back under its old name must not own what it does not know.
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-        self.gates = Gates()
+        self.gates = Gates(self.owner)
         self.rng = random.Random()
         self.failures = Failures()
         self.numbers = count()
@@ -56,10 +55,7 @@ class Dispatch:
         self.lanes = {"high": 0, "low": 0}
         self.unsettled: list[Outcome] = []
         self.gates_read_at = -GATES_SECONDS
-        self.held: dict[str, datetime] = {}
         self.short: set[str] = set()
-        self.horizon = 0
-        self.horizon_read = -PACE_SECONDS
 
     def known(self) -> Iterator[tuple[int, int]]:
         """Every row in hand: its id and the number of its claim."""
@@ -83,11 +79,6 @@ class Dispatch:
         lanes = [lane for lane, wanted in (("high", due.high), ("low", due.low)) if wanted and self.hands(lane) > 0]
         if not due.assumed:
             self._count_short(lanes)
-        if not lanes:
-            return 0
-        if read_at - self.gates_read_at > GATES_SECONDS:
-            self.gates.refresh(tx)
-            self.gates_read_at = read_at
         return sum(self._claim(tx, lane, read_at) for lane in lanes)
 
     def _count_short(self, lanes: Sequence[str]) -> None:
@@ -96,20 +87,19 @@ class Dispatch:
         metrics.claims_short.inc(len(self.short.intersection(lanes)))
         self.short.clear()
 
-    def _paced(self, tx: Tx) -> bool:
-        """Whether any contact has a pace; looked up now and then."""
-        if time.monotonic() - self.horizon_read >= PACE_SECONDS:
-            self.horizon = int(tx.value("longest_pace"))
-            self.horizon_read = time.monotonic()
-        return self.horizon > 0
+    def _room(self, tx: Tx, lane: str, read_at: float) -> Room:
+        """What this lane may take now."""
+        if read_at - self.gates_read_at > GATES_SECONDS:
+            self.gates.refresh(tx)
+            self.gates_read_at = read_at
+        return self.gates.room(tx.now, self.most(lane))
 
     def _claim(self, tx: Tx, lane: str, read_at: float) -> int:
-        asked = self.hands(lane)
-        # Looked up for each lane: what the high lane has just taken holds its contacts back in the low one.
-        self.held = attempts.held_contacts(tx, self.horizon) if self._paced(tx) else {}
+        asked, room = self.hands(lane), self._room(tx, lane, read_at)
         with metrics.claim_seconds.time():
-            room = self.gates.room(tx.now, self.held, self.most(lane))
             rows = attempts.claim(tx, lane, self.owner, self.settings.lease, asked, room)
+        self.gates.took(rows, room)
+        self._turned(rows)
         metrics.claimed_rows.observe(len(rows))
         if not rows:
             metrics.claims_empty.inc()
@@ -121,6 +111,11 @@ class Dispatch:
         for group in groups:
             self._send(lane, group, contents, read_at)
         return len(rows)
+
+    def _turned(self, rows: Iterable[Claimed]) -> None:
+        """A contact with a pace has been told something, or has not: what is known of the gates is no longer true."""
+        if any(row.bundle is not None for row in rows):
+            self.gates_read_at = -GATES_SECONDS
 
     def _send(self, lane: str, group: Sequence[Claimed], contents: Mapping[int, Content], claimed: float) -> None:
         """Hand one message to a sender, without the rows that nobody needs any more."""
@@ -186,8 +181,10 @@ class Dispatch:
         count_results(self.unsettled, settled, {row.id: sent.job.transport for sent in back for row in sent.job.rows})
         self.unsettled.clear()
         for sent in back:
+            self._turned(sent.job.rows)
             if sent.receipt is not None or sent.error is not None:
                 self.gates.record(tx, sent.job.destination, sent.error)
+        self.gates.give_back(tx)
         if failed := [row.id for row in settled if row.status == "FAILED" and not row.lost]:
             self.failures.tell(tx, failed)
         return len(settled)

@@ -253,9 +253,10 @@ class Engine:
             return BUSY_SLEEP
         if not (due.high or due.low):
             return float("inf")
-        openings = [self.dispatch.gates.opens_at(now), *self.dispatch.held.values()]
-        waits = [(moment - now).total_seconds() for moment in openings if moment is not None and moment > now]
-        return max(BUSY_SLEEP, min([1.0, *waits])) if waits or self.dispatch.jobs else BUSY_SLEEP
+        opening = self.dispatch.gates.opens_at(now)
+        if opening is not None:
+            return max(BUSY_SLEEP, min(1.0, (opening - now).total_seconds()))
+        return 1.0 if self.dispatch.jobs else BUSY_SLEEP
 
 
 def _reap(begin: Begin) -> int:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from escalade import attempts, rota
+from escalade import holds, rota
 from escalade.db import Tx
 from escalade.errors import NotFound
+from escalade.holds import Hold
 from escalade.incident import Incident
 from escalade.nextup import Lookup
 from escalade.transports import mask
@@ -205,21 +206,14 @@ def watermark(tx: Tx) -> str:
 
 def _views(tx: Tx, rows: list[dict[str, Any]]) -> list[AttemptView]:
     """Rows of the view attempt_overview as people see them."""
-    paced = any(row["status"] == "PENDING" and row["bundle"] is not None for row in rows)
-    held = attempts.held_contacts(tx, tx.value("longest_pace")) if paced else {}
-    return [_view(row, tx.now, held) for row in rows]
+    waiting = holds.read(tx, (row["id"] for row in rows if row["status"] == "PENDING" and row["kind"] != "STEP"))
+    return [_view(row, tx.now, waiting.get(row["id"])) for row in rows]
 
 
-def _view(row: dict[str, Any], now: datetime, held: dict[str, datetime]) -> AttemptView:
-    bundle, pace = row.pop("bundle"), row.pop("pace_seconds")
-    gate_until, gate_reason = row.pop("gate_until"), row.pop("gate_reason")
-    holds: list[tuple[datetime, str]] = []
-    if row["status"] == "PENDING" and gate_until is not None:
-        holds.append((gate_until, gate_reason))
-    if row["status"] == "PENDING" and bundle in held:
-        holds.append((held[bundle], f"one message in {pace} s to this contact"))
-    # What is not due before the hold ends is not held by it.
-    until, reason = max((hold for hold in holds if hold[0] > max(now, row["due_at"])), default=(None, None))
+def _view(row: dict[str, Any], now: datetime, hold: Hold | None) -> AttemptView:
+    until, reason = hold.why(now) if hold is not None else (None, None)
+    for name in ("bundle", "pace_seconds", "gate_until", "gate_reason"):
+        del row[name]
     if row["address"] is not None:
         row["address"] = mask(row["transport"], row["address"])
     who = row["user_name"] or (f"#{row['channel']}" if row["channel"] else "") or row["target"] or ""

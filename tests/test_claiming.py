@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from escalade import attempts
+from escalade import gates
 from escalade.attempts import Room
 from escalade.db import Database
 from tests import factories
@@ -95,10 +95,11 @@ def test_the_due_rows_of_one_contact_leave_as_one_message(database: Database) ->
     assert ids(take(database, 1)) == other
 
 
-def test_a_message_holds_one_kind_and_one_event(database: Database) -> None:
+def test_a_message_holds_one_kind_and_one_event(database: Database, clock: MovedClock) -> None:
     triggered = rows(database, 2, bundle="method:1", pace_seconds=10)
     exhausted = rows(database, 1, bundle="method:1", pace_seconds=10, event="exhausted")
     assert ids(take(database)) == triggered
+    clock.pass_(seconds=21)
     assert ids(take(database)) == exhausted
 
 
@@ -115,7 +116,7 @@ def test_a_contact_waits_while_a_message_is_in_flight_and_for_its_pace_after_one
 
     def held() -> set[str]:
         with database.read() as tx:
-            return set(attempts.held_contacts(tx, 10))
+            return set(gates.read(tx)[1])
 
     assert held() == {"method:1"}
     clock.pass_(seconds=2)
@@ -132,4 +133,4 @@ def test_a_contact_does_not_wait_after_a_message_that_did_not_leave(database: Da
     rows(database, 1, bundle="method:1", pace_seconds=10)
     with database.read() as tx:
         settle(tx, claim(tx), "FAILED")
-        assert attempts.held_contacts(tx, 10) == {}
+        assert gates.read(tx)[1] == {}

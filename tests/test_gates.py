@@ -31,42 +31,43 @@ def places(database: Database, gates: Gates) -> int:
 
 @pytest.mark.parametrize(("most", "each"), [(14, 12), (3, 2), (2, 1), (1, 1)])
 def test_a_healthy_destination_may_have_all_but_two_of_a_lane(most: int, each: int) -> None:
-    gates = Gates()
-    assert gates.room(NOW, {}, most).each == each
+    gates = Gates("one")
+    assert gates.room(NOW, most).each == each
     gates.begin(HOST)
-    assert dict(gates.room(NOW, {}, most).free) == {HOST: each - 1}
+    assert dict(gates.room(NOW, most).free) == {HOST: each - 1}
     gates.end(HOST)
-    assert dict(gates.room(NOW, {}, most).free) == {}
+    assert dict(gates.room(NOW, most).free) == {}
 
 
 def test_a_full_destination_is_closed_to_the_claim_and_says_its_free_places_otherwise() -> None:
-    gates = Gates()
-    assert gates.room(NOW, {}, 4).closed == []
+    gates = Gates("one")
+    assert gates.room(NOW, 4).closed == []
     gates.begin(HOST)
-    room = gates.room(NOW, {"method:1": NOW}, 4)
+    gates.contacts = {"method:1": NOW + timedelta(seconds=1), "method:2": NOW}
+    room = gates.room(NOW, 4)
     assert (room.closed, room.held, dict(room.free), room.each) == ([], ["method:1"], {HOST: 1}, 2)
     gates.begin(HOST)
-    assert gates.room(NOW, {}, 4).closed == [HOST]
+    assert gates.room(NOW, 4).closed == [HOST]
 
 
 def test_all_failing_destinations_together_have_half_of_a_lane_and_each_its_turn() -> None:
-    gates = Gates()
+    gates = Gates("one")
     names = [f"webhook:bad{number}.example.com" for number in range(30)]
     gates.troubles = {name: Trouble(name, 3, NOW, "It hangs.") for name in names}
     tried: set[str] = set()
     for _ in range(100):
-        room = gates.room(NOW, {}, MOST)
+        room = gates.room(NOW, MOST)
         open_now = [name for name in names if room.free[name] > 0]
         assert len(open_now) == MOST // 2 and set(room.closed) == set(names) - set(open_now)
         tried.update(open_now)
     assert tried == set(names)
     for name in names[: MOST // 2]:
         gates.begin(name)
-    assert set(gates.room(NOW, {}, MOST).closed) == set(names)
+    assert set(gates.room(NOW, MOST).closed) == set(names)
 
 
 def test_three_failures_in_a_row_leave_one_place(database: Database) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, 2)
     assert places(database, gates) == EACH
     fail(database, gates)
@@ -76,7 +77,7 @@ def test_three_failures_in_a_row_leave_one_place(database: Database) -> None:
 
 
 def test_one_success_opens_the_gate_again_for_every_instance(database: Database) -> None:
-    gates, other = Gates(), Gates()
+    gates, other = Gates("one"), Gates("other")
     fail(database, gates, 5)
     with database.read() as tx:
         other.refresh(tx)
@@ -88,7 +89,7 @@ def test_one_success_opens_the_gate_again_for_every_instance(database: Database)
 
 
 def test_failures_are_counted_across_instances(database: Database) -> None:
-    one, other = Gates(), Gates()
+    one, other = Gates("one"), Gates("other")
     fail(database, one, 2)
     fail(database, other)
     with database.read() as tx:
@@ -97,7 +98,7 @@ def test_failures_are_counted_across_instances(database: Database) -> None:
 
 
 def test_a_wait_that_was_asked_for_closes_the_gate_until_then(database: Database, clock: MovedClock) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, retry_after=30.0, limited=True)
     assert places(database, gates) == 0
     with database.read() as tx:
@@ -110,14 +111,14 @@ def test_a_wait_that_was_asked_for_closes_the_gate_until_then(database: Database
 
 
 def test_an_absurd_wait_is_cut_to_an_hour(database: Database, clock: MovedClock) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, retry_after=10.0**9, limited=True)
     clock.pass_(seconds=3601)
     assert places(database, gates) == EACH
 
 
 def test_a_shorter_wait_does_not_shorten_a_longer_one(database: Database, clock: MovedClock) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, retry_after=100.0, limited=True)
     fail(database, gates)
     with database.read() as tx:
@@ -129,7 +130,7 @@ def test_a_shorter_wait_does_not_shorten_a_longer_one(database: Database, clock:
 def test_a_failure_without_a_wait_does_not_open_the_gate_early_in_this_process(
     database: Database, clock: MovedClock
 ) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, retry_after=100.0, limited=True)
     fail(database, gates)
     clock.pass_(seconds=50)
@@ -137,12 +138,12 @@ def test_a_failure_without_a_wait_does_not_open_the_gate_early_in_this_process(
 
 
 def test_a_refusal_for_good_of_one_message_says_nothing_of_the_destination(database: Database) -> None:
-    gates = Gates()
+    gates = Gates("one")
     fail(database, gates, 5, permanent=True)
     assert places(database, gates) == EACH
     assert factories.run(database, "select * from destination") == []
 
 
 def test_the_reason_is_kept_for_people(database: Database) -> None:
-    fail(database, Gates())
+    fail(database, Gates("one"))
     assert factories.run(database, "select name, reason from destination") == [(HOST, "It answered 503.")]

@@ -1,6 +1,7 @@
 -- name: claim
 -- Hands each due row to one worker: heads in due order, capped per destination, each with the due rows of its bundle.
--- The CTEs that lock are materialized, so that no plan runs them twice and claims more than asked for.
+-- The CTEs that lock are materialized, so that no plan runs them twice and claims more than asked for. A contact and a
+-- failing destination have one turn, which a claim takes by a row's newest version: what it read may be older.
 with heads as materialized (
     select id, bundle, kind, event, destination, due_at
     from notification_attempt
@@ -18,15 +19,42 @@ with heads as materialized (
     select m.*, row_number() over (partition by destination order by due_at, id) as place
     from messages m
 ), chosen as (
-    select p.id, p.bundle, p.kind, p.event
+    select p.id, p.bundle, p.kind, p.event, p.destination
     from placed p
     left join unnest(:destinations::text[], :free::int[]) as f (destination, free) using (destination)
     where p.place <= coalesce(f.free, :each::int)
+), heard as (
+    insert into contact_turn as t (bundle, owner, until)
+    select bundle, :owner, :now::timestamptz + make_interval(secs => :lease)
+    from chosen
+    where bundle is not null
+    order by bundle
+    on conflict (bundle) do update set owner = excluded.owner, until = excluded.until where t.until <= :now
+    returning t.bundle
+), spoken as (
+    select id, bundle, kind, event, destination
+    from chosen
+    where bundle is null or bundle in (select bundle from heard)
+), tried as materialized (
+    select name
+    from destination
+    where name = any(:failing::text[]) and name in (select destination from spoken)
+        and (turn_until is null or turn_until <= :now)
+    for no key update skip locked
+), trying as (
+    update destination d
+    set turn_owner = :owner, turn_until = :now::timestamptz + make_interval(secs => :lease)
+    from tried
+    where d.name = tried.name
+), leaving as (
+    select id, bundle, kind, event
+    from spoken
+    where destination <> all(:failing::text[]) or destination in (select name from tried)
 ), members as materialized (
-    select id, id as head from chosen where bundle is null
+    select id, id as head from leaving where bundle is null
     union all
     select x.id, c.id as head
-    from chosen c
+    from leaving c
     cross join lateral (
         select a.id
         from notification_attempt a
@@ -43,8 +71,8 @@ set status = 'IN_FLIGHT', claimed_at = :now, lease_owner = :owner,
     lease_until = :now::timestamptz + make_interval(secs => :lease), claim_seq = t.claim_seq + 1, tries = t.tries + 1
 from members m
 where t.id = m.id
-returning t.id, m.head, t.claim_seq, t.tries, t.kind, t.event, t.transport, t.destination, t.idempotency_key,
-    t.first_due_at, t.due_at, t.claimed_at;
+returning t.id, m.head, t.claim_seq, t.tries, t.kind, t.event, t.transport, t.destination, t.bundle,
+    t.idempotency_key, t.first_due_at, t.due_at, t.claimed_at;
 
 -- name: messages_of
 -- What the claimed rows say and to whom, read after the claim has committed. `heard` is false for an update to
@@ -76,8 +104,8 @@ with outcome as (
     from json_to_recordset(:outcomes::json) as o (id bigint, seq int, outcome text, delay float8, error text,
         started_at timestamptz, ended_at timestamptz, request text, answer text)
 ), locked as materialized (
-    select t.id, t.incident_id, t.kind, t.tries, t.first_due_at, t.status as was, o.seq, o.outcome, o.delay, o.error,
-        o.started_at, o.ended_at, o.request, o.answer,
+    select t.id, t.incident_id, t.kind, t.tries, t.first_due_at, t.bundle, t.pace_seconds, t.claimed_at,
+        t.status as was, o.seq, o.outcome, o.delay, o.error, o.started_at, o.ended_at, o.request, o.answer,
         case
             when o.outcome = 'DELIVERED' then 'DELIVERED'
             when t.cancel_requested or o.outcome = 'CANCELLED' then 'CANCELLED'
@@ -133,6 +161,28 @@ with outcome as (
         jsonb_build_object('attempt', l.id, 'seconds', round(extract(epoch from l.started_at - l.first_due_at)))
     from locked l
     where l.kind = 'PAGE' and l.next = 'DELIVERED' and l.started_at - l.first_due_at > make_interval(secs => :late)
+), heard as (
+    -- After a message its contact has a pause; one that did not arrive ends the turn, unless more of it is in the air.
+    select bundle,
+        max(claimed_at + make_interval(secs => pace_seconds)) filter (where next = 'DELIVERED') as until
+    from locked
+    where bundle is not null
+    group by bundle
+), turns as materialized (
+    select c.bundle, coalesce(h.until, :now) as until
+    from contact_turn c
+    join heard h using (bundle)
+    where c.owner = :owner and (h.until is not null or not exists (
+        select from notification_attempt a
+        where a.status = 'IN_FLIGHT' and a.bundle = c.bundle and a.lease_owner = :owner
+            and a.id not in (select id from locked)))
+    order by c.bundle
+    for no key update of c
+), paused as (
+    update contact_turn c
+    set until = t.until
+    from turns t
+    where c.bundle = t.bundle
 )
 select id, seq, was, status, kind, false as lost from settled;
 
@@ -176,12 +226,23 @@ returning t.id, t.status;
 -- name: recover
 -- Gives back what this owner holds and does not know: a claim whose answer was lost with the connection.
 with held as materialized (
-    select t.id, t.cancel_requested
+    select t.id, t.cancel_requested, t.bundle, t.destination
     from notification_attempt t
     where t.status = 'IN_FLIGHT' and t.lease_owner = :owner
         and not exists (
             select from unnest(:ids::bigint[], :seqs::int[]) as k (id, seq) where k.id = t.id and k.seq = t.claim_seq)
     for no key update skip locked
+), turns as materialized (
+    select bundle
+    from contact_turn
+    where owner = :owner and bundle in (select bundle from held)
+    order by bundle
+    for no key update
+), heard as (
+    update contact_turn c set until = :now from turns t where c.bundle = t.bundle
+), tried as (
+    update destination set turn_until = null
+    where turn_owner = :owner and name in (select destination from held)
 )
 update notification_attempt t
 set status = case when h.cancel_requested then 'CANCELLED' else 'PENDING' end,
@@ -217,27 +278,6 @@ select
         (select min(late_at) from heartbeat where late_at is not null and late_at > :now)
     ) as next_at;
 
--- name: held_contacts
--- Contacts that must wait: a message in flight, or one delivered within their pace. horizon is the longest pace.
-select bundle, max(until) as until
-from (
-    select bundle, lease_until as until
-    from notification_attempt
-    where status = 'IN_FLIGHT' and bundle is not null
-    union all
-    select bundle, claimed_at + make_interval(secs => pace_seconds)
-    from notification_attempt
-    where status in ('DELIVERED', 'FAILED', 'CANCELLED') and finished_at > :now::timestamptz - make_interval(secs => :horizon)
-        and delivered_at is not null and bundle is not null
-        and claimed_at + make_interval(secs => pace_seconds) > :now
-) held
-group by bundle;
-
--- name: longest_pace$
--- How far back pacing has to look, in seconds.
-select greatest(
-    (select max(pace_seconds) from contact_method), (select max(pace_seconds) from channel), 0);
-
 -- name: replay_attempts
 -- A person sends FAILED pages again, under the incident's lock: a new key, and more tries.
 with locked as materialized (
@@ -271,15 +311,25 @@ values (:name, :failures, :not_before, :reason, :now)
 on conflict (name) do update
 set failures = destination.failures + excluded.failures,
     not_before = greatest(destination.not_before, excluded.not_before),
-    reason = excluded.reason, changed_at = excluded.changed_at;
+    reason = excluded.reason, changed_at = excluded.changed_at,
+    turn_until = case when destination.turn_owner = :owner then null else destination.turn_until end;
 
 -- name: free_destination!
--- A send went through: nothing is wrong with this destination.
-delete from destination where name = :name;
+-- A send went through: nothing is wrong with this destination, though a wait that it asked for stays.
+with gone as (
+    delete from destination where name = :name and not_before <= :now
+)
+update destination set failures = 0, turn_until = null where name = :name and not_before > :now;
 
--- name: held_destinations
--- The destinations something is wrong with.
-select name, failures, not_before, reason from destination;
+-- name: release_destinations!
+-- A try that says nothing of its destination ends the turn.
+update destination set turn_until = null where name = any(:names::text[]) and turn_owner = :owner;
+
+-- name: gates
+-- What is held back: destinations that something is wrong with, and contacts that wait (these have no reason).
+select name, failures, not_before, reason, turn_until from destination
+union all
+select bundle, 0, until, null, null from contact_turn where until > :now;
 
 -- name: archive_attempts
 -- Finished rows leave the hot table, a bounded batch at a time: those of incidents resolved before the given time, and

@@ -18,10 +18,11 @@ from (
 -- name: held_attempts^
 -- How many due messages wait although they are due, by what holds them.
 select
-    count(*) filter (where d.not_before > :now) as destination,
-    count(*) filter (where a.bundle = any(:bundles::text[])) as pace
+    count(*) filter (where d.not_before > :now or d.failures >= :trust) as destination,
+    count(*) filter (where c.bundle is not null) as pace
 from notification_attempt a
 left join destination d on d.name = a.destination
+left join contact_turn c on c.bundle = a.bundle and c.until > :now
 where a.status = 'PENDING' and a.kind <> 'STEP' and a.due_at <= :now;
 
 -- name: table_sizes

@@ -73,6 +73,21 @@ where not archived and id = any(array(
     order by finished_at desc, id desc limit :n))
 order by finished_at desc, id desc;
 
+-- name: holds
+-- What stands in the way of attempts that wait: their destination, their contact, and what is in the air before them.
+select a.id, a.due_at, a.pace_seconds as pace, coalesce(d.failures, 0) as failures, d.not_before, d.reason,
+    d.turn_until, c.until as contact_until, coalesce(f.in_flight, 0) as in_flight, f.back_at
+from notification_attempt a
+left join destination d on d.name = a.destination
+left join contact_turn c on c.bundle = a.bundle and c.until > :now
+left join (
+    select destination, count(*) as in_flight, min(lease_until) as back_at
+    from notification_attempt
+    where status = 'IN_FLIGHT'
+    group by destination
+) f on f.destination = a.destination
+where a.id = any(:ids::bigint[]);
+
 -- name: tries_of
 -- Every try of an attempt that has ended, in order.
 select try, started_at, ended_at, outcome, error, request, answer

@@ -84,7 +84,7 @@ def test_what_waits_is_counted_by_what_holds_it(database: Database, client: Flas
     first = run(database, "select min(id) from notification_attempt where kind = 'PAGE'")[0][0]
     run(
         database,
-        "insert into destination values ('webhook:127.0.0.1:9', 3, now() + interval '1 minute', 'down', now())",
+        "insert into destination values ('webhook:127.0.0.1:9', 1, now() + interval '1 minute', 'down', now())",
     )
     run(database, "update notification_attempt set bundle = 'method:1' where kind = 'PAGE'")
     run(
@@ -92,5 +92,6 @@ def test_what_waits_is_counted_by_what_holds_it(database: Database, client: Flas
         "update notification_attempt set status = 'IN_FLIGHT', lease_until = now() + interval '1 minute' where id = %s",
         first,
     )
+    run(database, "insert into contact_turn values ('method:1', 'one', now() + interval '1 minute')")
     seen = scrape(database, client)
     assert seen['escalade_held{reason="destination"}'] == seen['escalade_held{reason="pace"}'] == 1
