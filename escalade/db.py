@@ -36,6 +36,8 @@ AWAY = (
     psycopg.errors.ReadOnlySqlTransaction,
     psycopg.errors.IdleInTransactionSessionTimeout,
 )
+# How long an answer is waited for, in seconds: longer than the server lets a statement of ours run.
+PATIENCE_SECONDS = 15.0
 # How long a connection is trusted to work after it was last used, in seconds.
 TRUSTED_SECONDS = 2.0
 KEEPALIVE = {
@@ -57,10 +59,31 @@ def queries() -> Mapping[str, str]:
     return {name: getattr(loaded, name).sql for name in loaded.available_queries if not name.endswith("_cursor")}
 
 
-def connect(url: str, *, lock_ms: int = 2000, statement_ms: int = 10_000) -> psycopg.Connection[Any]:
+class Patient(psycopg.Connection[Any]):
+    """A connection that waits only so many seconds for an answer. The server's own limit does not help where the
+    server stands still, or a network swallows what it says while something between keeps the connection alive."""
+
+    patience: float | None = PATIENCE_SECONDS
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        """Wait for an answer. Raises psycopg.OperationalError, with the connection closed, where none comes."""
+        if timeout is not None or self.patience is None:
+            return super().wait(gen, interval=interval, timeout=timeout)
+        try:
+            return super().wait(gen, interval=interval, timeout=self.patience)
+        except psycopg.errors._WaitTimeout as error:
+            self.pgconn.finish()
+            raise psycopg.OperationalError(
+                f"no answer within {self.patience:g} s; the connection is given up"
+            ) from error
+
+
+def connect(url: str, *, lock_ms: int = 2000, statement_ms: int = 10_000) -> Patient:
     """An autocommit connection with Escalade's session settings. Raises psycopg.OperationalError."""
     options: dict[str, Any] = {**KEEPALIVE, "application_name": "escalade"}
-    conn = psycopg.connect(url, autocommit=True, prepare_threshold=3, **options)
+    conn = Patient.connect(url, autocommit=True, prepare_threshold=3, **options)
+    if statement_ms == 0:
+        conn.patience = None
     prepare_session(conn, lock_ms=lock_ms, statement_ms=statement_ms)
     return conn
 
@@ -234,7 +257,7 @@ class Doorbell:
             self.event.set()
 
 
-class Pooled(psycopg.Connection[Any]):
+class Pooled(Patient):
     """A connection of the pool, which remembers when it was last given back (monotonic seconds)."""
 
     rested_at = 0.0
