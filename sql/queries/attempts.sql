@@ -116,7 +116,8 @@ with outcome as (
         end as next
     from notification_attempt t
     join outcome o on o.id = t.id
-    where t.claim_seq = o.seq and t.lease_owner = :owner
+    -- The ids again as an array: of JSON the planner expects 100 rows, and would rather read a small table whole.
+    where t.id = any(array(select id from outcome)) and t.claim_seq = o.seq and t.lease_owner = :owner
         and (t.status = 'IN_FLIGHT' or o.outcome = 'DELIVERED' and t.status in ('PENDING', 'FAILED', 'CANCELLED'))
     order by t.id
     for no key update of t
