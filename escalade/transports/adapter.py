@@ -70,7 +70,9 @@ class BoundedAdapter(BaseAdapter):
             return f"{shown} gave no whole answer within the {deadline.seconds:g} s a send may take; {_MAYBE}."
         if isinstance(fault, TimeoutError):
             return f"{shown} gave no answer for {self._network.read_timeout:g} s; {_MAYBE}."
-        if isinstance(fault, OSError) and not isinstance(fault, TooMuch):
+        if isinstance(fault, TooMuch):
+            return f"{shown} sent an answer without end; {_MAYBE}."
+        if isinstance(fault, OSError):
             return f"{shown} closed the connection before it answered; {_MAYBE}."
         return f"{shown} answered something that is no HTTP; {_MAYBE}."
 

@@ -15,7 +15,7 @@ from escalade.transports.base import DeliveryError, Network
 from escalade.transports.deadline import Deadline
 from escalade.transports.peers import LookUp, find, literal, system_look_up
 from escalade.transports.text import one_line, shorten
-from escalade.transports.wire import Wire, dial
+from escalade.transports.wire import TooMuch, Wire, dial
 
 ANSWER_LIMIT = 300
 _STARTTLS = ("required", "auto", "off")
@@ -92,8 +92,8 @@ def deliver(
             return _transact(session, server, sender, recipient, mail)
         except smtplib.SMTPResponseException as fault:
             raise _refusal(server, fault.smtp_code, fault.smtp_error) from None
-        except (OSError, smtplib.SMTPException):
-            raise DeliveryError(_broken(server, network, deadline)) from None
+        except (OSError, smtplib.SMTPException) as fault:
+            raise DeliveryError(_broken(server, network, deadline, fault)) from None
 
 
 def _greet(wire: Wire, server: MailServer) -> smtplib.SMTP:
@@ -190,10 +190,16 @@ def _said(code: int, answer: bytes | str) -> str:
     return shorten(f"{code} {one_line(text)}", ANSWER_LIMIT)
 
 
-def _broken(server: MailServer, network: Network, deadline: Deadline) -> str:
+def _broken(server: MailServer, network: Network, deadline: Deadline, fault: Exception) -> str:
+    # smtplib says "closed" of whatever befell it while it waited for an answer; the cause is what it was handling.
+    cause = fault.__context__ or fault
     if deadline.over:
         return f"{server.shown} did not take the mail within the {deadline.seconds:g} s a send may take."
-    return f"{server.shown} closed the connection, or was silent for {network.read_timeout:g} s."
+    if isinstance(cause, TimeoutError):
+        return f"{server.shown} was silent for {network.read_timeout:g} s."
+    if isinstance(cause, TooMuch):
+        return f"{server.shown} sent an answer without end."
+    return f"{server.shown} closed the connection before it had taken the mail."
 
 
 def _is_loopback(host: str) -> bool:
