@@ -1,13 +1,17 @@
 """Gates: how many sends a destination may have, not before when, and why."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from escalade import attempts
+from escalade.attempts import Claimed
 from escalade.db import Database
 from escalade.gates import Gates, Trouble
 from escalade.transports import DeliveryError
 from tests import factories
+from tests import rows as queue
 from tests.clock import MovedClock
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -135,6 +139,120 @@ def test_a_failure_without_a_wait_does_not_open_the_gate_early_in_this_process(
     fail(database, gates)
     clock.pass_(seconds=50)
     assert places(database, gates) == 0
+
+
+def test_k054_a_success_that_was_under_way_does_not_end_a_wait_that_was_asked_for(
+    database: Database, clock: MovedClock
+) -> None:
+    gates, other = Gates("one"), Gates("other")
+    fail(database, gates, retry_after=30.0, limited=True)
+    with database.read() as tx:
+        other.refresh(tx)
+        for one in (gates, other):
+            one.record(tx, HOST, None)
+            assert one.places(HOST, tx.now, EACH) == 0
+        other.refresh(tx)
+    assert places(database, other) == 0
+    clock.pass_(seconds=31)
+    with database.read() as tx:
+        assert other.places(HOST, tx.now, EACH) == EACH
+        other.record(tx, HOST, None)
+    assert factories.run(database, "select * from destination") == []
+
+
+def test_too_many_without_a_time_counts_as_a_failure(database: Database) -> None:
+    gates = Gates("one")
+    fail(database, gates, 3, limited=True)
+    assert places(database, gates) == 1
+
+
+def claim_one(database: Database, gates: Gates) -> list[Claimed]:
+    """A claim of one process, by what it has read of the gates, however long ago."""
+    with database.read() as tx:
+        room = gates.room(tx.now, MOST)
+        taken = attempts.claim(tx, "high", gates.owner, 20.0, 100, room)
+        gates.took(taken, room)
+        for row in taken:
+            gates.begin(row.destination)
+        return taken
+
+
+def two_processes(database: Database) -> tuple[Gates, Gates]:
+    """Two, each of which has seen that HOST failed and that nobody tries it."""
+    found = Gates("one"), Gates("other")
+    fail(database, found[0], 3)
+    with database.read() as tx:
+        for gates in found:
+            gates.refresh(tx)
+    return found
+
+
+def test_of_several_processes_one_tries_a_failing_destination(database: Database, clock: MovedClock) -> None:
+    queue.rows(database, 5, destination=HOST)
+    one, other = two_processes(database)
+    assert len(claim_one(database, one)) == 1
+    assert claim_one(database, other) == [], "what it has read is older than the other's claim"
+    with database.read() as tx:
+        other.refresh(tx)
+        assert other.room(tx.now, MOST).closed == [HOST]
+    one.end(HOST)
+    fail(database, one)
+    with database.read() as tx:
+        other.refresh(tx)
+    assert len(claim_one(database, other)) == 1
+    clock.pass_(seconds=21)
+    with database.read() as tx:
+        one.refresh(tx)
+    assert len(claim_one(database, one)) == 1, "the other is gone, and its turn ended with its lease"
+
+
+def test_claims_at_once_of_a_failing_destination_take_one_page(database: Database) -> None:
+    queue.rows(database, 40, destination=HOST)
+    one, _ = two_processes(database)
+    crowd = [Gates(f"process {number}") for number in range(8)]
+    for gates in crowd:
+        gates.troubles = dict(one.troubles)
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(lambda gates: claim_one(database, gates), crowd))
+    assert sum(map(len, taken)) == 1
+
+
+def test_claims_at_once_of_a_paced_contact_make_one_message(database: Database) -> None:
+    queue.rows(database, 60, bundle="method:1", pace_seconds=10)
+    crowd = [Gates(f"process {number}") for number in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        taken = list(threads.map(lambda gates: claim_one(database, gates), crowd))
+    assert len({row.head for rows in taken for row in rows}) == 1
+    with database.read() as tx:
+        crowd[0].refresh(tx)
+        assert crowd[0].room(tx.now, MOST).held == ["method:1"]
+
+
+@pytest.mark.parametrize("back", ["unsent", "refused for good", "delivered"])
+def test_a_turn_ends_with_its_try_whatever_came_of_it(database: Database, back: str) -> None:
+    queue.rows(database, 5, destination=HOST)
+    one, other = two_processes(database)
+    assert len(claim_one(database, one)) == 1
+    with database.read() as tx:
+        one.give_back(tx)
+        other.refresh(tx)
+        assert other.places(HOST, tx.now, EACH) == 0, "it is still in the air"
+        one.end(HOST)
+        if back != "unsent":
+            one.record(tx, HOST, DeliveryError("404", permanent=True) if back != "delivered" else None)
+        one.give_back(tx)
+        other.refresh(tx)
+        assert other.places(HOST, tx.now, EACH) == (EACH if back == "delivered" else 1)
+
+
+def test_what_was_claimed_and_never_heard_of_gives_its_turns_back(database: Database) -> None:
+    queue.rows(database, 2, destination=HOST, bundle="method:1", pace_seconds=10)
+    one, other = two_processes(database)
+    assert len(claim_one(database, one)) == 2
+    with database.read() as tx:
+        assert attempts.recover(tx, "one", []) == 2
+        other.refresh(tx)
+    assert len(claim_one(database, other)) == 2
 
 
 def test_a_refusal_for_good_of_one_message_says_nothing_of_the_destination(database: Database) -> None:
