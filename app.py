@@ -2,11 +2,12 @@
 
 import sys
 from contextlib import ExitStack
+from functools import partial
 
 from escalade import cli, embedded, first_run, serve, settings
 from escalade.config import Config
 from escalade.db import Database, Doorbell, Limits
-from escalade.deadman import Deadman
+from escalade.deadman import Deadman, database_fault
 from escalade.delivery import Links
 from escalade.dispatch import Settings
 from escalade.engine import Engine
@@ -16,10 +17,11 @@ from escalade.migrate import migrate
 from escalade.senders import Senders
 from escalade.tokens import Signer
 from escalade.transports import TRANSPORTS
+from escalade.watchdog import Watchdog
 from escalade.web import create_app
 from escalade.web.context import Context
 
-Worker = Engine | Listener | Deadman
+Worker = Engine | Listener | Deadman | Watchdog
 
 
 def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
@@ -47,7 +49,7 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
 
 
 def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, health: Health) -> list[Worker]:
-    """Start the engine, and the doorbell by NOTIFY where it is wanted."""
+    """Start the engine, the doorbell by NOTIFY where it is wanted, and who looks after them."""
     listening = config.listen != "off"
     doorbell.notify = listening
     senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.nudge)
@@ -63,10 +65,14 @@ def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, he
     if listening:
         workers.append(Listener(url, doorbell, health))
     if config.deadman_url:
-        workers.append(Deadman(config.deadman_url, config.network(), health))
+        check = partial(database_fault, url, numbers.limits)
+        workers.append(Deadman(config.deadman_url, config.network(), health, check))
     for worker in workers:
         worker.start()
-    return workers
+    watchdog = Watchdog(tuple(workers), health)
+    watchdog.start()
+    # It is stopped first, so that it starts none of the others again.
+    return [watchdog, *workers]
 
 
 def limits_of(config: Config) -> Limits:

@@ -13,13 +13,14 @@ from datetime import datetime
 
 import psycopg
 
-from escalade import attempts, climbing, heartbeats, housekeeping, metrics, strays
+from escalade import attempts, climbing, heartbeats, housekeeping, metrics, outage, strays
 from escalade.attempts import Due
 from escalade.clock import Clock
 from escalade.db import Begin, Doorbell, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
 from escalade.health import Health
+from escalade.lateness import Lateness
 from escalade.senders import Senders
 
 log = logging.getLogger("escalade.engine")
@@ -36,12 +37,14 @@ CLOCK_SECONDS = 60.0
 GATHER_SECONDS = 0.0003
 TRUST_SECONDS = 0.05
 INSTANCE_SECONDS = 15.0
+LATE_SECONDS = 5.0
+STUCK_SECONDS = 1.0
 ASSUMED = Due(
     True, low=False, step=False, lease=False, recheck=False, wake=False, beat=False, next_at=None, assumed=True
 )
 STRAYS_SECONDS = 60.0
 HOUSE_SECONDS = 600.0
-# How often a chore that keeps raising is reported.
+# How often a chore that keeps raising is reported, and a database that stays away.
 REPORT_SECONDS = 60.0
 
 
@@ -64,14 +67,34 @@ class Engine:
         self.assuming_since: float | None = None
         self.full = False
         self.away = False
+        self.lateness = Lateness()
         self.done_at: dict[str, float] = {}
+        self.name = "engine"
         self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
 
     def start(self) -> None:
         """Run in a thread of its own."""
-        self.health.engine = self.thread
+        self.health.senders = self.senders.count
         self.senders.start()
+        self._begin()
+
+    def restart(self) -> None:
+        """Go on in a new thread, with all that is in hand: the old one has ended."""
+        self.thread = threading.Thread(target=self.run, name="engine", daemon=True)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.health.pulse()
+        self.health.engine = self.thread
         self.thread.start()
+
+    def still_for(self) -> float:
+        """Seconds for which it has stood still; 0 while it goes on."""
+        return self.health.still_for()
+
+    def replaceable(self) -> bool:
+        """Never: what stands still may wake, and two threads cannot share what is in hand."""
+        return False
 
     def stop(self, timeout: float = 25.0) -> None:
         """Claim no more, give back what has not begun, let what has begun end; at most `timeout` seconds."""
@@ -84,7 +107,7 @@ class Engine:
         """Go round until stopped; a lost connection is made again, and nothing is lost with it."""
         while not self.stopping.is_set() or self.dispatch.jobs or self.dispatch.unsettled:
             try:
-                session = Session(self.url, self.settings.limits)
+                session = self._connect()
                 try:
                     self._serve(session)
                 finally:
@@ -92,13 +115,30 @@ class Engine:
                     self.doorbell.idle = False
                     session.close()
             except psycopg.Error as error:
-                self.away = True
-                log.warning("the database is away: %s", str(error).strip() or type(error).__name__)
+                self._lost(str(error).strip() or type(error).__name__)
             except Exception:
                 # Whatever it was, a pager whose loop has ended pages nobody.
                 log.exception("the engine's round raised; it goes on")
             self._pause(self.wait * self.rng.uniform(0.5, 1.0))
             self.wait = min(self.wait * 2, LONGEST_WAIT)
+
+    def _connect(self) -> Session:
+        self.health.pulse()
+        self.health.connecting = True
+        try:
+            return Session(self.url, self.settings.limits)
+        finally:
+            self.health.connecting = False
+            self.health.pulse()
+
+    def _lost(self, why: str) -> None:
+        """The database is away: said at once, and then now and then."""
+        said_lately = self.away and not self._time_for("report away", REPORT_SECONDS)
+        if not said_lately:
+            self.done_at["report away"] = time.monotonic()
+            log.warning("the database is away: %s", why)
+        self.away = True
+        self.health.away = why.splitlines()[0]
 
     def _pause(self, seconds: float) -> None:
         """Between connections; at once when there is nothing left to do."""
@@ -115,6 +155,9 @@ class Engine:
         if self.away:
             self.away = False
             log.info("the database is back")
+        self.health.away = None
+        self._try(outage.report, session)
+        self.lateness = Lateness()
         while not self.stopping.is_set():
             sleep = self.tick(session)
             if sleep > 0:
@@ -138,6 +181,7 @@ class Engine:
 
         The doorbell is cleared before anything is looked at: what rings during the round is seen by the next.
         """
+        self.health.pulse()
         self._gather()
         rung = self.doorbell.event.is_set()
         self.doorbell.event.clear()
@@ -152,6 +196,7 @@ class Engine:
                 tx = self.clock.fresh(session)
             claimed = self.dispatch.claim(tx, due, self.clock.at) if due.high or due.low else 0
             self.full = claimed > 0 and due.high
+            self._tell_late(session, due)
             self._keep_house(session)
         self._ticked()
         free = self.dispatch.hands("high") > 0
@@ -195,6 +240,7 @@ class Engine:
 
     def _try(self, chore: Callable[[Begin], int], session: Session) -> int:
         """A chore that raises keeps neither the others nor any page waiting; it comes again in the next round."""
+        self.health.pulse()
         try:
             return chore(session.begin)
         except Exception as error:
@@ -204,9 +250,19 @@ class Engine:
                 log.exception("%s raised; the engine goes on without it", chore.__name__)
             return 0
 
+    def _tell_late(self, session: Session, due: Due) -> None:
+        """While something is due: say which pages wait for too long."""
+        if (due.high or due.low) and self._time_for("late", LATE_SECONDS):
+            tx = session.single()
+            for lane, wanted in (("high", due.high), ("low", due.low)):
+                if wanted:
+                    self.lateness.report(tx, lane)
+
     def _keep_house(self, session: Session) -> None:
         """What is done now and then: say that this engine lives, look for strays, move finished rows."""
         if self._time_for("instance", INSTANCE_SECONDS):
+            if self.health.since_tick() > 3 * self.poll() + outage.DOWN.total_seconds():
+                self._try(outage.report, session)
             tx = session.single()
             tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
         if self._time_for("strays", STRAYS_SECONDS):
@@ -231,6 +287,11 @@ class Engine:
 
     def _ticked(self) -> None:
         self.health.ticked = time.monotonic()
+        self.health.pulse()
+        if self._time_for("stuck", STUCK_SECONDS):
+            # A send ends within its deadline, so one that is still out after its lease never will.
+            over = time.monotonic() - self.settings.deadline
+            self.health.stuck = sum(job.start_by < over for job in self.dispatch.jobs.values())
         self.health.poll = self.poll()
         self.health.in_flight = len(self.dispatch.jobs)
         self.doorbell.idle = not self.stopping.is_set() and len(self.dispatch.jobs) < self.senders.count

@@ -15,6 +15,8 @@ log = logging.getLogger("escalade.listener")
 
 PROOF_SECONDS = 3.0
 SLICE_SECONDS = 1.0
+# It may pause for over a minute between two connections.
+PATIENCE_SECONDS = 180.0
 
 
 class Listener(Background):
@@ -25,17 +27,20 @@ class Listener(Background):
         self.url = url
         self.doorbell = doorbell
         self.health = health
+        self.patience = PATIENCE_SECONDS
 
     def _run(self) -> None:
         wait = 1.0
-        while not self.stopping.is_set():
+        self._up(False)
+        while self.wanted():
             try:
-                with connect(self.url, statement_ms=0) as conn:
+                with connect(self.url) as conn:
                     self._listen(conn)
             except psycopg.Error as error:
                 log.warning("the doorbell's connection is lost: %s", str(error).strip() or type(error).__name__)
             proved = self.health.listening
-            self._up(False)
+            if self.mine():
+                self._up(False)
             # Behind a transaction pooler it never works: ask again now and then, not all the time.
             wait = 1.0 if proved else min(wait * 2, 60.0)
             self.stopping.wait(wait * random.uniform(0.8, 1.2))
@@ -50,7 +55,7 @@ class Listener(Background):
         self._up(True)
         # What was rung while nobody listened is found by looking once.
         self.doorbell.ring()
-        while not self.stopping.is_set():
+        while self.wanted():
             for _ in conn.notifies(timeout=SLICE_SECONDS):
                 self.doorbell.ring()
 

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 REGISTRY = CollectorRegistry()
 
 QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-LATE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+LATE = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200, 43200)
 
 attempts_total = Counter(
     "escalade_attempts_total",
@@ -34,6 +34,14 @@ claims_short = Counter(
 leases_expired = Counter("escalade_leases_expired_total", "Leases that ran out and were taken back.", registry=REGISTRY)
 late_results = Counter(
     "escalade_late_results_total", "Results that came after their lease.", ["accepted"], registry=REGISTRY
+)
+outages = Counter("escalade_outages_total", "Times without delivery that this process found.", registry=REGISTRY)
+restarts = Counter(
+    "escalade_thread_restarts_total", "Threads that ended and were started again.", ["thread"], registry=REGISTRY
+)
+stalls = Counter("escalade_thread_stalls_total", "Threads that stood still.", ["thread"], registry=REGISTRY)
+deadman_pings = Counter(
+    "escalade_deadman_pings_total", "Pings of the dead man's switch that were heard.", registry=REGISTRY
 )
 retries = Counter("escalade_retries_total", "Sends that will be tried again.", ["transport"], registry=REGISTRY)
 last_tick = Gauge(

@@ -77,8 +77,9 @@ class Senders:
             return Sent(job, started, time.monotonic(), receipt=receipt)
         except DeliveryError as error:
             return Sent(job, started, time.monotonic(), error=error)
-        except Exception as error:
-            # A transport that raises anything else is at fault itself; the page is tried again like any other.
+        except BaseException as error:
+            # A thread that ended here would take its message with it: whatever a transport raises is its own fault,
+            # and the page is tried again like any other.
             log.exception("the transport %s raised", job.transport)
             fault = DeliveryError(f"The transport {job.transport} failed: {type(error).__name__}.", unknown=True)
             return Sent(job, started, time.monotonic(), error=fault)

@@ -57,7 +57,7 @@ SENTENCES = {
     "retry": "Attempt {attempt}, try {try}: {error}; it will be tried again",
     "failed": "Attempt {attempt} failed after {try} tries: {error}",
     "cancelled": "Attempt {attempt} cancelled in the air: {error}",
-    "late": "Attempt {attempt} went out {seconds} s late",
+    "late": "Attempt {attempt} is late by {seconds} s",
     "lease_expired": "Attempt {attempt}, try {try}: the lease ran out, so it may have been delivered",
     "replayed": "Attempt {attempt} sent again by {actor}",
     "left_without_end": "Open with nothing pending and no end: escalate or resolve it",

@@ -22,22 +22,15 @@ def install(app: Flask) -> None:
 @blueprint.get("/healthz")
 @public
 def healthz() -> tuple[Response, int]:
-    """200 while the process serves and its engine's thread lives. Never asks the database: a restart mends none."""
-    return answer(None if context().health.alive() else "the engine's thread has ended")
+    """200 while the process serves and its threads go on. Never asks the database: a restart mends none."""
+    return answer(context().health.broken())
 
 
 @blueprint.get("/readyz")
 @public
 def readyz() -> tuple[Response, int]:
     """200 while pages can go out from here, else 503 with the reason."""
-    state = context().health
-    if state.draining:
-        return answer("this process is about to stop")
-    if not state.alive():
-        return answer("the engine's thread has ended")
-    if not state.ticking():
-        return answer(f"the engine has not ticked for {state.since_tick():.0f} s")
-    return answer(database_fault())
+    return answer(context().health.idle_reason() or database_fault())
 
 
 def database_fault() -> str | None:

@@ -113,7 +113,9 @@ with outcome as (
             when o.outcome = 'LIMITED' and t.first_due_at > :now::timestamptz - interval '24 hours' then 'PENDING'
             when o.outcome in ('RETRY', 'UNKNOWN') and t.tries < t.max_tries then 'PENDING'
             else 'FAILED'
-        end as next
+        end as next,
+        t.kind = 'PAGE' and t.late_at is null and o.outcome not in ('RELEASE', 'CANCELLED')
+            and o.started_at - t.first_due_at > make_interval(secs => :late) as late
     from notification_attempt t
     join outcome o on o.id = t.id
     -- The ids again as an array: of JSON the planner expects 100 rows, and would rather read a small table whole.
@@ -129,7 +131,8 @@ with outcome as (
         cancel_requested = t.cancel_requested and l.next <> 'PENDING' and l.next <> 'FAILED',
         delivered_at = case when l.next = 'DELIVERED' then l.ended_at else t.delivered_at end,
         finished_at = case when l.next <> 'PENDING' then :now::timestamptz end,
-        recheck = l.kind = 'PAGE' and l.next = 'FAILED'
+        recheck = l.kind = 'PAGE' and l.next = 'FAILED',
+        late_at = case when l.late then :now::timestamptz else t.late_at end
     from locked l
     where t.id = l.id
     returning t.id, l.seq, l.was, t.status, l.kind
@@ -161,7 +164,7 @@ with outcome as (
     select l.incident_id, :now, 'late', null,
         jsonb_build_object('attempt', l.id, 'seconds', round(extract(epoch from l.started_at - l.first_due_at)))
     from locked l
-    where l.kind = 'PAGE' and l.next = 'DELIVERED' and l.started_at - l.first_due_at > make_interval(secs => :late)
+    where l.late
 ), heard as (
     -- After a message its contact has a pause; one that did not arrive ends the turn, unless more of it is in the air.
     select bundle,
@@ -290,7 +293,7 @@ with locked as materialized (
 )
 update notification_attempt t
 set status = 'PENDING', finished_at = null, due_at = :now, first_due_at = :now, replays = t.replays + 1,
-    max_tries = t.tries + :more, lease_owner = null, recheck = false, last_error = null,
+    max_tries = t.tries + :more, lease_owner = null, recheck = false, last_error = null, late_at = null,
     idempotency_key = gen_random_uuid()::text
 from locked l
 where t.id = l.id

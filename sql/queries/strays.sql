@@ -1,5 +1,6 @@
 -- name: lock_strays
--- Open incidents that are not exhausted, not silent, and have no step to come; those just opened may be under way.
+-- Open incidents that are not exhausted, not silent, and have no step to come; those just opened may be under way, and
+-- those reported in this round are left alone, or a hundred of them would hide the rest.
 select i.id
 from incident i
 where i.status <> 'RESOLVED' and i.status = 'TRIGGERED' and i.exhausted_at is null and i.snoozed_until is null
@@ -7,6 +8,9 @@ where i.status <> 'RESOLVED' and i.status = 'TRIGGERED' and i.exhausted_at is nu
     and not exists (
         select from notification_attempt a
         where a.incident_id = i.id and a.kind = 'STEP' and a.status = 'PENDING')
+    and not exists (
+        select from incident_event e
+        where e.incident_id = i.id and e.event = 'left_without_end' and (e.data ->> 'round')::int = i.round)
 order by i.id
 limit 100
 for no key update of i skip locked;
