@@ -175,9 +175,7 @@ def bad_first_step(database: Database, hands: Hands, clock: MovedClock) -> list[
     return ["nothing comes after it"] * (not waiting) + check(database.url)
 
 
-def test_rule_10_an_alert_whose_first_step_raises_is_never_lost(
-    play: Play, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_rule_10_an_alert_whose_first_step_raises_is_never_lost(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("CRITICAL", "escalade.opening")
     play(bad_first_step, Code(opening, "begin", "    except Exception", "    except KeyError"), reports="was lost")
 

@@ -31,7 +31,8 @@ AT_ONCE = (
             set status = case status when 'PENDING' then 'CANCELLED' else status end,
                 finished_at = case status when 'PENDING' then %(now)s::timestamptz end,
                 cancel_requested = status = 'IN_FLIGHT'
-            from held where a.incident_id = held.id and a.kind in ('PAGE', 'STEP') and a.status in ('PENDING', 'IN_FLIGHT')
+            from held
+            where a.incident_id = held.id and a.kind in ('PAGE', 'STEP') and a.status in ('PENDING', 'IN_FLIGHT')
         )
         update incident\n""",
     ),
@@ -273,7 +274,11 @@ def results_in_any_order(database: Database, hands: Hands, clock: MovedClock) ->
 
 
 def test_rule_05_a_settle_locks_in_id_order(play: Play) -> None:
-    play(results_in_any_order, Query("settle", "order by t.id\n    for no key update of t"), reports="locked before")
+    wrong = (
+        Query("settle", "order by t.id\n    for no key update of t"),
+        Query("settle", "t.id = any(array(select id from outcome)) and "),
+    )
+    play(results_in_any_order, *wrong, reports="locked before")
 
 
 def claim_before(database: Database, hands: Hands, clock: MovedClock) -> list[str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from escalade import db
 from tests.interleavings.invariants import LOG_RULES
-from tests.interleavings.test_mutants import MUTANTS
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "states.md").read_text(encoding="utf-8")
 INCIDENT, ATTEMPT = re.findall(r"```mermaid\n(.*?)```", TEXT, re.DOTALL)
@@ -36,6 +35,10 @@ def test_every_arrow_names_functions_that_exist() -> None:
                 assert found, f"{module}.{function}"
 
 
-def test_the_record_has_a_row_for_every_guard() -> None:
-    rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| ", TEXT, re.MULTILINE)
-    assert sorted(rows) == sorted(mutant[1] for mutant in MUTANTS.values())
+def test_every_rule_has_its_scene_and_its_row() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_rules_*.py")]
+    played = {
+        int(number) for source in sources for number in re.findall(r"^def test_rule_(\d\d)_", source, re.MULTILINE)
+    }
+    assert played == set(range(1, 25))
+    assert {int(number) for number in re.findall(r"^\| (\d+) \w", TEXT, re.MULTILINE)} == played
