@@ -25,6 +25,7 @@ THEN: tuple[Check, ...] = (
     people.schedules,
     people.policies,
     people.services,
+    queue.outages,
     queue.late,
     queue.failed,
     queue.vacuum,

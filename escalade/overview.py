@@ -67,6 +67,14 @@ class AttemptView:
     delivered_at: datetime | None
     finished_at: datetime | None
 
+    def late_by(self, now: datetime) -> float:
+        """Seconds from when it was first due to when it left, or to now while it waits; 0 where it is not late."""
+        left = self.claimed_at if self.status in ("IN_FLIGHT", "DELIVERED") else self.finished_at
+        waits = self.status == "PENDING" and (self.tries == 0 or self.kind == "PAGE")
+        if self.status == "CANCELLED" or not (waits or left):
+            return 0.0
+        return max(0.0, ((now if waits else left or now) - self.first_due_at).total_seconds())
+
 
 @dataclass(frozen=True, slots=True)
 class Try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from escalade import overview
+from escalade import outage, overview
 from escalade.checks.finding import Finding, ago, fault, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
@@ -32,6 +32,14 @@ _START = "start one with: python app.py"
 
 def _since(tx: Tx, at: datetime) -> str:
     return ago((tx.now - at).total_seconds())
+
+
+def outages(tx: Tx, config: Config) -> Iterator[Finding]:
+    """Whether delivery was down lately, and what that cost."""
+    last = outage.latest(tx)
+    if last is not None:
+        text = f"delivery was down for {ago(last.seconds)}, until {last.ended_at:%d %b %H:%M:%S} UTC"
+        yield warning("outage", f"{text}; {last.late_pages} pages were late")
 
 
 def late(tx: Tx, config: Config) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """GET /metrics for Prometheus: what the code counts, and what the database says at the moment of the scrape."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from flask import Blueprint, Flask, Response
@@ -9,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from escalade import overview
+from escalade import outage, overview
 from escalade.db import Tx
 from escalade.errors import Forbidden
 from escalade.holds import TRUST
@@ -19,6 +20,7 @@ from escalade.web.context import context
 
 blueprint = Blueprint("metrics", __name__)
 
+KEPT = timedelta(days=365)
 RELATIONS = ("attempt_try", "incident", "incident_event", "notification_attempt", "notification_attempt_archive")
 
 
@@ -57,10 +59,18 @@ class Gauges(Collector):
         yield from self._tables()
         seconds = self.tx.value("oldest_snapshot", now=self.tx.now)
         yield gauge("db_oldest_snapshot_seconds", "Age of the oldest open transaction.", seconds)
+        yield from self._watch()
         incidents = GaugeMetricFamily("escalade_incidents_open", "Open incidents.", labels=["status"])
         for status, count in overview.incident_counts(self.tx).items():
             incidents.add_metric([status], count)
         yield incidents
+
+    def _watch(self) -> Iterator[GaugeMetricFamily]:
+        strays = self.tx.value("doctor_strays", now=self.tx.now)
+        yield gauge("strays", "Open incidents with nothing pending and no end.", strays)
+        last = outage.latest(self.tx, KEPT)
+        yield gauge("last_outage_seconds", "How long delivery was down the last time.", last.seconds if last else 0)
+        yield gauge("last_outage_late_pages", "How many pages were late for it.", last.late_pages if last else 0)
 
     def _queue(self) -> Iterator[GaugeMetricFamily]:
         state = self.tx.one(dict, "gauges", now=self.tx.now)

@@ -123,4 +123,5 @@ select concat_ws(' ',
     (select concat_ws(',', count(*), sum(id), sum(claim_seq)) from notification_attempt where status = 'IN_FLIGHT'),
     (select concat_ws(',', count(*), max(changed_at)) from destination),
     (select concat_ws(',', count(*), max(id)) from override),
+    (select max(id) from outage),
     (select max(last_tick_at) < :stale from engine_instance));

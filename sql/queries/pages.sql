@@ -65,8 +65,8 @@ where t.attempt_id in (
 order by t.attempt_id, t.claim_seq;
 
 -- name: newest_engine_tick$
--- When any engine last went round.
-select max(last_tick_at) from engine_instance;
+-- When any engine last went round, also one that has ended since.
+select greatest((select max(last_tick_at) from engine_instance), (select last_tick_at from delivery));
 
 -- name: setup_people
 -- People, and by what they can be reached; no addresses.

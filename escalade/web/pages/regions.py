@@ -4,10 +4,10 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from escalade import incidents, ladder, overview, timeline, users
+from escalade import incidents, ladder, outage, overview, timeline, users
 from escalade.db import Tx
 from escalade.inbound.generic import SEVERITIES
 from escalade.incident import Incident
@@ -48,6 +48,11 @@ class Open:
     next_at: datetime | None
     next_who: str
 
+    def stray(self, now: datetime) -> bool:
+        """Whether nothing will ever move it again. One just opened may have been read before its step."""
+        waits = self.incident.status == "TRIGGERED" and not (self.incident.exhausted_at or self.incident.snoozed_until)
+        return waits and self.next_at is None and self.incident.opened_at < now - timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Queue:
@@ -73,6 +78,7 @@ def now(tx: Tx) -> dict[str, Any]:
         "spoken": f"{words.plural(total, 'incident')} open, {waiting} not acknowledged",
         "open": opened,
         "open_count": total,
+        "outage": outage.latest(tx),
         "pending": queue(overview.pending(tx, QUEUE_SHOWN + 1)),
         "in_flight": queue(overview.in_flight(tx, QUEUE_SHOWN + 1)),
         "failed": queue(overview.failed(tx, QUEUE_SHOWN + 1)),

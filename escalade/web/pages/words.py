@@ -16,7 +16,7 @@ WEB_LINKS = ("http://", "https://")
 def install(app: Flask) -> None:
     """The filters that templates use."""
     app.jinja_env.filters.update(
-        utc=utc, stamp=stamp, until=until, since=since, day=day, plural=plural, clock=clock, brief=brief
+        utc=utc, stamp=stamp, until=until, since=since, day=day, plural=plural, clock=clock, brief=brief, span=span
     )
 
 
