@@ -143,17 +143,19 @@ def brief(content: Content, links: Links) -> IncidentBrief:
 def outcomes(sent: Sent, now: datetime, monotonic: float, rng: random.Random) -> list[Outcome]:
     """What became of each row of a message, in the database's time. `monotonic` is the moment of `now`."""
     started, ended = (now - timedelta(seconds=monotonic - moment) for moment in (sent.started, sent.ended))
-    return [_outcome(row, sent, started, ended, rng) for row in sent.job.rows]
+    # Drawn once: what left together comes back together, under the same key where nothing new joins it.
+    jitter = rng.random()
+    return [_outcome(row, sent, started, ended, jitter) for row in sent.job.rows]
 
 
-def _outcome(row: Claimed, sent: Sent, started: datetime, ended: datetime, rng: random.Random) -> Outcome:
+def _outcome(row: Claimed, sent: Sent, started: datetime, ended: datetime, jitter: float) -> Outcome:
     error = sent.error
     if error is None:
         word = "RELEASE" if sent.receipt is None else "DELIVERED"
         receipt = sent.receipt or Receipt()
         note = receipt.note or None
         return Outcome(row.id, row.claim_seq, word, started, ended, 0.0, note, receipt.request, receipt.answer)
-    wait = retry.delay(row.tries, rng.random(), error.retry_after)
+    wait = retry.delay(row.tries, jitter, error.retry_after)
     text = error.message
     return Outcome(row.id, row.claim_seq, verdict(error), started, ended, wait, text, error.request, error.answer)
 

@@ -26,6 +26,7 @@ def claimed(number: int = 7, head: int | None = None, **more: Any) -> Claimed:
         "event": "triggered",
         "transport": "webhook",
         "destination": "webhook:example.com:443",
+        "bundle": None,
         "idempotency_key": f"key-{number}",
         "first_due_at": NOW,
         "due_at": NOW,

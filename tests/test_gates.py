@@ -217,12 +217,16 @@ def test_claims_at_once_of_a_failing_destination_take_one_page(database: Databas
     assert sum(map(len, taken)) == 1
 
 
-def test_claims_at_once_of_a_paced_contact_make_one_message(database: Database) -> None:
+def test_claims_at_once_of_a_paced_contact_make_one_message(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "BUNDLE_LIMIT", 5)
     queue.rows(database, 60, bundle="method:1", pace_seconds=10)
     crowd = [Gates(f"process {number}") for number in range(8)]
     with ThreadPoolExecutor(8) as threads:
         taken = list(threads.map(lambda gates: claim_one(database, gates), crowd))
     assert len({row.head for rows in taken for row in rows}) == 1
+    assert claim_one(database, Gates("one that has read nothing yet")) == []
     with database.read() as tx:
         crowd[0].refresh(tx)
         assert crowd[0].room(tx.now, MOST).held == ["method:1"]

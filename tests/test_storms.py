@@ -145,6 +145,23 @@ def test_a_message_that_failed_holds_back_none_after_it(database: Database, phon
     assert told(phone.arrived[2]) == [first.id]
 
 
+def test_k064_what_left_together_is_tried_again_together_under_the_same_key(
+    database: Database, phone: Receiver, clock: MovedClock
+) -> None:
+    service = on_call(database, f"{phone.url}/alice", pace=10)
+    opened = [factories.open_incident(database, service, f"k{number}").id for number in range(20)]
+    with by_hand(database) as (engine, session):
+        phone.answer = lambda arrived: 503
+        go_round(engine, session)
+        phone.answer = lambda arrived: 200
+        for _ in range(60):
+            clock.pass_(seconds=0.1)
+            go_round(engine, session)
+    assert [told(message) for message in phone.arrived] == [opened, opened]
+    assert len({message.headers["idempotency-key"] for message in phone.arrived}) == 1
+    assert {item["try"] for item in phone.arrived[1].body["attempts"]} == {2}
+
+
 def test_who_acknowledges_while_a_storm_is_in_the_air_is_told_nothing_more_of_it(
     database: Database, phone: Receiver, clock: MovedClock
 ) -> None:
@@ -159,7 +176,7 @@ def test_who_acknowledges_while_a_storm_is_in_the_air_is_told_nothing_more_of_it
                 assert len(incidents.acknowledge(tx, incident_id, ALICE).in_flight) == 1
         phone.answer = lambda arrived: 200
         go.set()
-        wait_for(lambda: not factories.run(database, "select from notification_attempt where status = 'IN_FLIGHT'"))
+        wait_for(lambda: not factories.run(database, "select id from notification_attempt where status = 'IN_FLIGHT'"))
         clock.pass_(seconds=20)
         database.doorbell.ring()
         phone.wait(2)
