@@ -30,8 +30,8 @@ format: $(VENV)/dev.stamp ## write the format that check asks for
 bench: $(VENV)/dev.stamp ## the figures (ARGS goes to bench/run.py)
 	$(PY) bench/run.py $(ARGS)
 
-chaos: $(VENV)/dev.stamp ## the fault campaign (ARGS goes to bench/chaos.py)
-	$(PY) bench/chaos.py $(ARGS)
+chaos: $(VENV)/dev.stamp ## the fault campaign (ARGS="--short", "--seed 7")
+	$(PY) -m bench.chaos $(ARGS)
 
 screenshots: $(VENV)/dev.stamp ## the README's pictures
 	@sh scripts/chromium.sh

@@ -1,0 +1,88 @@
+"""`make chaos`: runs one campaign and prints what was counted; exit code 1 where anything is wrong."""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from bench.chaos import disk, evidence, phone
+from bench.chaos.alerts import Alerts
+from bench.chaos.check import Verdict, check
+from bench.chaos.faults import Breaker
+from bench.chaos.plan import FULL, SHORT, Size, plan
+from bench.chaos.record import Record
+from bench.chaos.stage import LEASE, Stage
+
+RATE = 25.0
+QUIET = 4 * LEASE
+
+
+def main(arguments: list[str]) -> int:
+    """Run as the arguments say."""
+    parser = argparse.ArgumentParser(prog="make chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="the same seed, the same faults")
+    parser.add_argument("--short", action="store_true", help="200 pages and a few faults")
+    parser.add_argument("--pages", type=int, help="how many pages go out")
+    parser.add_argument("--processes", type=int, help="how many processes serve the database")
+    chosen = parser.parse_args(arguments)
+    size = SHORT if chosen.short else FULL
+    size = replace(size, pages=chosen.pages or size.pages, processes=chosen.processes or size.processes)
+    started = time.monotonic()
+    record = campaign(size, chosen.seed)
+    verdict = check(record, LEASE)
+    print(f"seed {chosen.seed}, {time.monotonic() - started:.0f} s, {size.processes} processes")
+    report(record, verdict)
+    return 1 if verdict.faults else 0
+
+
+def campaign(size: Size, seed: int) -> Record:
+    """Everything that happened."""
+    record, rng = Record(), random.Random(seed)
+    kinds = plan(size, rng)
+    with tempfile.TemporaryDirectory(prefix="escalade-chaos-") as name, disk.mounted(Path(name) / "disk") as own:
+        Path(name).chmod(0o755)
+        stage = Stage(Path(name) / "disk", size.processes, standby=size.failover)
+        try:
+            with phone.running() as receiver:
+                token = stage.configure(receiver.url)
+                stage.start()
+                # Every alert pages two people.
+                alerts = Alerts(stage, record, token, size.pages // 2, RATE)
+                alerts.start()
+                breaker = Breaker(stage, receiver, record, rng, own)
+                for number, kind in enumerate(kinds, 1):
+                    alerts.wait(alerts.count * number // (len(kinds) + 1))
+                    alerts.limit = alerts.count * (number + 1) // (len(kinds) + 1)
+                    breaker.strike(kind)
+                alerts.finish()
+                with stage.connect() as conn:
+                    evidence.wait_until_quiet(conn, QUIET)
+                    evidence.read(conn, record)
+                record.requests = list(receiver.requests)
+        finally:
+            stage.close()
+    return record
+
+
+def report(record: Record, verdict: Verdict) -> None:
+    """One line a count, then every single fault found."""
+    kinds = Counter(fault.kind for fault in record.faults)
+    print("broken: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items())))
+    print(f"alerts accepted                      {len(record.accepted)} ({len(record.answers)} acknowledged)")
+    print(f"pages sent                           {verdict.sent}")
+    print(f"lost                                 {len(verdict.lost)}")
+    print(f"claimed twice at once                {len(verdict.double_claims)}")
+    print(f"duplicates with known outcome        {len(verdict.known)}")
+    print(f"duplicates with unknown outcome      {verdict.unknown}")
+    print(f"late past lease + 2 s                {len(verdict.late)}")
+    print(f"paged after the acknowledgement      {len(verdict.after_acknowledge)}")
+    for line in verdict.faults[:40]:
+        print(f"  {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

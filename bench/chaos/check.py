@@ -1,0 +1,118 @@
+"""Reads the record of a campaign and counts what must not have happened. Pure: made-up records can test it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from bench.chaos.record import Attempt, Claim, Fault, Record, Request
+
+# Recovery takes a lease and at most this long, in seconds.
+GRACE = 2.0
+# Between a send's start and its arrival, in seconds: what was acknowledged a moment ago may still be on the wire.
+WIRE = 0.05
+
+
+@dataclass
+class Verdict:
+    """What was found; everything but `sent` and `unknown` must be empty."""
+
+    sent: int = 0
+    unknown: int = 0
+    lost: list[str] = field(default_factory=list)
+    double_claims: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    after_acknowledge: list[str] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """Everything that is wrong, a line each."""
+        return [*self.lost, *self.double_claims, *self.known, *self.late, *self.after_acknowledge]
+
+
+def check(record: Record, lease: float) -> Verdict:
+    """Count. `lease` is in seconds."""
+    came: dict[int, list[Request]] = defaultdict(list)
+    for request in sorted(record.requests, key=lambda item: item.arrived):
+        came[request.attempt].append(request)
+    verdict = Verdict(sent=sum(any(one.answered for one in requests) for requests in came.values()))
+    verdict.lost = list(lost(record, came))
+    verdict.double_claims = list(double_claims(record.claims))
+    verdict.after_acknowledge = list(after_acknowledge(record, came))
+    for attempt in record.attempts:
+        requests = came.get(attempt.id, [])
+        verdict.late += late(attempt, requests, record.faults, lease)
+        for earlier, later in zip(requests, requests[1:], strict=False):
+            why = known(attempt, earlier, later, record.faults)
+            verdict.known += [f"attempt {attempt.id} was sent twice: {why}"] if why else []
+            verdict.unknown += not why
+    return verdict
+
+
+def lost(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
+    """Alerts that were accepted and paged nobody, and pages that came to no end."""
+    pages: dict[int, list[Attempt]] = defaultdict(list)
+    for attempt in record.attempts:
+        pages[attempt.incident].append(attempt)
+    for incident in sorted(record.accepted):
+        if not pages[incident]:
+            yield f"incident {incident} has no page"
+    for attempt in record.attempts:
+        answered = any(request.answered for request in came.get(attempt.id, []))
+        if attempt.status == "DELIVERED" and not answered:
+            yield f"attempt {attempt.id} is said to be delivered, and never arrived"
+        elif attempt.status not in ("DELIVERED", "CANCELLED"):
+            yield f"attempt {attempt.id} is {attempt.status} at the end"
+        elif attempt.status == "CANCELLED" and attempt.incident not in {answer.incident for answer in record.answers}:
+            yield f"attempt {attempt.id} was cancelled, and nobody had acknowledged"
+
+
+def double_claims(claims: Sequence[Claim]) -> Iterator[str]:
+    """Attempts claimed while somebody else held them, or twice under one number."""
+    for claim in claims:
+        if claim.before == "IN_FLIGHT":
+            yield f"attempt {claim.attempt} was claimed by {claim.owner} while it was in flight"
+    for (attempt, seq), count in Counter((claim.attempt, claim.seq) for claim in claims).items():
+        if count > 1:
+            yield f"claim {seq} of attempt {attempt} was made {count} times"
+
+
+def known(attempt: Attempt, earlier: Request, later: Request, faults: Sequence[Fault]) -> str | None:
+    """Why a second arrival was not to be: nothing broke between the first and the second, or nobody was told that the
+    first was in doubt, or it came under another key."""
+    if earlier.key != later.key:
+        return "under two keys"
+    if not any(fault.began <= later.arrived and fault.ended >= earlier.arrived for fault in faults):
+        return "and nothing had broken in between"
+    if "unknown" not in attempt.tries:
+        return "and its tries do not say that the first was in doubt"
+    return None
+
+
+def late(attempt: Attempt, requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
+    """A first arrival later than a lease and two seconds, but for the time in which the database was out of reach."""
+    if requests:
+        waited = requests[0].arrived - attempt.first_due
+        away = out_of_reach(faults, attempt.first_due, requests[0].arrived)
+        if waited - away > lease + GRACE:
+            yield f"attempt {attempt.id} came {waited:.1f} s late, the database having been away for {away:.1f} s"
+
+
+def out_of_reach(faults: Sequence[Fault], start: float, end: float) -> float:
+    """For how many of these seconds no process could reach the database."""
+    total, reached = 0.0, start
+    for fault in sorted((fault for fault in faults if fault.everybody), key=lambda item: item.began):
+        begun, ended = max(fault.began, reached), min(fault.ended, end)
+        total += max(0.0, ended - begun)
+        reached = max(reached, ended)
+    return total
+
+
+def after_acknowledge(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
+    """Pages that arrived after the server had said that the incident is acknowledged, unnamed by that answer."""
+    said = {answer.incident: answer for answer in record.answers}
+    for requests in came.values():
+        for request in requests:
+            answer = said.get(request.incident)
+            if answer and request.arrived > answer.at + WIRE and request.attempt not in answer.in_flight:
+                yield f"attempt {request.attempt} arrived after incident {request.incident} had been acknowledged"
