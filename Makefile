@@ -16,6 +16,7 @@ run: $(VENV)/runtime.stamp ## serve http://127.0.0.1:8000 (or PORT) with demo da
 
 test: $(VENV)/dev.stamp ## everything the tests need, then all tests (ARGS="-k word" for some)
 	@sh scripts/chromium.sh
+	@sh scripts/pgbouncer.sh
 	$(PY) -m pytest -n 2 $(ARGS)
 
 check: $(VENV)/dev.stamp ## format, lint, types

@@ -89,8 +89,15 @@ def connect(url: str, *, lock_ms: int = 2000, statement_ms: int = 10_000) -> Pat
 
 
 def prepare_session(conn: psycopg.Connection[Any], *, lock_ms: int = 2000, statement_ms: int = 10_000) -> None:
-    """Set what every session of ours relies on. Not start-up parameters: poolers refuse those."""
-    Tx(conn).run("prepare_session", lock_ms=str(lock_ms), statement_ms=str(statement_ms), idle_ms="5000")
+    """Set what every session of ours relies on. Not start-up parameters: poolers refuse those.
+
+    A pooler names another backend at the start than the one that answers. What is prepared on one of its connections
+    is not known on the next, so nothing is prepared then; and each transaction says how it is isolated.
+    """
+    pid = Tx(conn).value("prepare_session", lock_ms=str(lock_ms), statement_ms=str(statement_ms), idle_ms="5000")
+    if pid != conn.info.backend_pid:
+        conn.prepare_threshold = None
+        conn.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
 
 
 @dataclass(frozen=True, slots=True)

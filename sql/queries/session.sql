@@ -1,7 +1,8 @@
--- name: prepare_session!
+-- name: prepare_session$
 -- Autocommit statements ignore psycopg's isolation_level, so the default itself is pinned: on a database set to
 -- repeatable read, claims and settles would fail with 40001. The limits keep a stalled holder from blocking others.
-select set_config('default_transaction_isolation', 'read committed', false),
+-- First the process that answers: behind a pooler it is not the one that was named at the start.
+select pg_backend_pid(), set_config('default_transaction_isolation', 'read committed', false),
     set_config('timezone', 'UTC', false),
     set_config('lock_timeout', :lock_ms, false),
     set_config('statement_timeout', :statement_ms, false),
@@ -15,3 +16,7 @@ select set_config('lock_timeout', :lock_ms, true);
 -- The engine asks the same few questions all the time, and each has one sensible plan (tests say which): planning
 -- them again would take as long as answering them.
 select set_config('plan_cache_mode', 'force_generic_plan', false);
+
+-- name: undo!
+-- Takes back all that the transaction did, and begins the next.
+rollback and chain;
