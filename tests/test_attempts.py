@@ -27,7 +27,7 @@ def page(database: Database, incident: Incident) -> dict[str, object]:
     return rows(database, incident.id)[0]
 
 
-def test_a_replay_is_the_same_attempt_with_a_new_key_and_more_tries(database: Database, incident: Incident) -> None:
+def test_q58_a_replay_is_the_same_attempt_with_a_new_key_and_more_tries(database: Database, incident: Incident) -> None:
     before = page(database, incident)
     do(database, attempts.replay_one, before["id"], ALICE)
     after = page(database, incident)

@@ -36,7 +36,9 @@ def test_a_claim_marks_what_it_takes(database: Database) -> None:
 
 
 @pytest.mark.parametrize("off", [[], UNFRIENDLY[:3], UNFRIENDLY])
-def test_a_claim_never_takes_more_than_it_was_asked_for_whatever_the_plan(database: Database, off: list[str]) -> None:
+def test_q43_a_claim_never_takes_more_than_it_was_asked_for_whatever_the_plan(
+    database: Database, off: list[str]
+) -> None:
     rows(database, 100)
     with database.read() as tx, tx.conn.transaction():
         for setting in off:
@@ -63,7 +65,7 @@ def test_each_lane_has_its_own_claims_and_steps_are_in_neither(database: Databas
     assert ids(take(database, lane="low")) == low
 
 
-def test_a_closed_destination_does_not_hide_what_lies_behind_it(database: Database) -> None:
+def test_q4_a_closed_destination_does_not_hide_what_lies_behind_it(database: Database) -> None:
     rows(database, 20, destination="webhook:down")
     behind = rows(database, 2, destination="webhook:up")
     assert ids(take(database, 2, Room(["webhook:down"], [], {}, 100))) == behind

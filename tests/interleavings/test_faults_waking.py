@@ -167,7 +167,9 @@ def test_q54_a_hand_off_in_the_hour_that_is_lost_or_comes_twice_happens_once(day
     found = shifts(Schedule("Europe/Berlin", (turns,)), start, start + timedelta(days=5))
     whole = found[1:-1]
     assert all(len(shift.users) == 1 for shift in found)
-    assert all(one.end == after.start and one.users != after.users for one, after in zip(found, found[1:], strict=False))
+    assert all(
+        one.end == after.start and one.users != after.users for one, after in zip(found, found[1:], strict=False)
+    )
     assert sum(((shift.end - shift.start) for shift in whole), timedelta()) == whole[-1].end - whole[0].start
     assert any(abs((shift.end - shift.start).total_seconds() / 3600 - hours) <= 0.5 for shift in whole)
 

@@ -21,7 +21,9 @@ def alert(tx: Tx, service_id: int, action: str = "trigger") -> opening.Done:
     return opening.accept(tx, source, Event(action, "Disk full", severity="critical", dedup_key="disk"))
 
 
-def test_of_two_alerts_at_once_one_opens_the_incident_and_the_other_counts(database: Database, hands: Hands) -> None:
+def test_q52_of_two_alerts_at_once_one_opens_the_incident_and_the_other_counts(
+    database: Database, hands: Hands
+) -> None:
     service = crowd(database)
     first = hands.call(alert, service, before="commit").stopped()
     second = hands.call(alert, service).blocked()

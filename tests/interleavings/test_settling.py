@@ -40,7 +40,7 @@ def test_a_success_after_the_reap_counts_while_nobody_has_claimed_the_row_again(
 
 @pytest.mark.parametrize("owner", ["one", "two"])
 @pytest.mark.parametrize("outcome", ["DELIVERED", "FAILED", "RETRY", "RELEASE", "UNKNOWN", "CANCELLED"])
-def test_a_result_after_the_row_was_claimed_again_changes_nothing(
+def test_q2_a_result_after_the_row_was_claimed_again_changes_nothing(
     database: Database, clock: MovedClock, owner: str, outcome: str
 ) -> None:
     opened(database, people=1)
@@ -116,7 +116,7 @@ def test_a_result_that_waited_for_the_reap_finds_the_row_claimed_again(
     assert check(database.url) == []
 
 
-def test_a_reap_leaves_alone_what_is_being_settled(database: Database, hands: Hands, clock: MovedClock) -> None:
+def test_q1_a_reap_leaves_alone_what_is_being_settled(database: Database, hands: Hands, clock: MovedClock) -> None:
     opened(database, people=1)
     with database.read() as tx:
         rows = claim(tx)
