@@ -31,6 +31,8 @@ class Cable:
 
     def close(self) -> None:
         """Take it away."""
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # or the thread that waits there would still take one
         self.listener.close()
         self._close_all()
         self.whole.set()
