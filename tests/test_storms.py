@@ -145,6 +145,24 @@ def test_a_message_that_failed_holds_back_none_after_it(database: Database, phon
     assert told(phone.arrived[2]) == [first.id]
 
 
+def test_what_waits_for_a_message_that_fails_leaves_in_the_round_that_records_it(
+    database: Database, phone: Receiver
+) -> None:
+    service = on_call(database, f"{phone.url}/alice", pace=10)
+    go = threading.Event()
+    phone.answer = lambda arrived: 503 if go.wait(10) else 500
+    with by_hand(database) as (engine, session):
+        factories.open_incident(database, service, "first")
+        engine.tick(session)
+        factories.open_incident(database, service, "second")
+        wait_for(lambda: engine.tick(session) > 0 and phone.arrived, what="the second has to wait")
+        go.set()
+        wait_for(lambda: not engine.senders.results.empty())
+        engine.tick(session)
+        phone.wait(2)
+        go_round(engine, session)
+
+
 def test_k064_what_left_together_is_tried_again_together_under_the_same_key(
     database: Database, phone: Receiver, clock: MovedClock
 ) -> None:
