@@ -85,6 +85,7 @@ class Engine:
 
     def _begin(self) -> None:
         self.health.pulse()
+        self.health.poll = self.poll()
         self.health.engine = self.thread
         self.thread.start()
 

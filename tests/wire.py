@@ -1,0 +1,88 @@
+"""A wire to Postgres that tests can cut or let hang: bytes go through a proxy on loopback, while it is open."""
+
+import select
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+
+class Wire:
+    """Listens on loopback and passes bytes on to the server behind a URL. While `hangs` is set it keeps every
+    connection open and passes nothing on: what is said to it is heard and never answered."""
+
+    def __init__(self, url: str) -> None:
+        self.target = conninfo_to_dict(url)
+        self.hangs = threading.Event()
+        self.ended = threading.Event()
+        self.pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.opened = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.url = make_conninfo(url, host="127.0.0.1", port=self.port)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            self.opened += 1
+            threading.Thread(target=self._pass, args=(near, self._reach()), daemon=True).start()
+
+    def _reach(self) -> socket.socket:
+        host, port = str(self.target["host"]), int(str(self.target.get("port", 5432)))
+        if not host.startswith("/"):
+            return socket.create_connection((host, port))
+        far = socket.socket(socket.AF_UNIX)
+        far.connect(f"{host}/.s.PGSQL.{port}")
+        return far
+
+    def _pass(self, near: socket.socket, far: socket.socket) -> None:
+        self.pairs.append((near, far))
+        other = {near: far, far: near}
+        try:
+            while not self.ended.is_set():
+                if self.hangs.is_set():
+                    self.ended.wait(0.01)
+                    continue
+                for one in select.select([near, far], [], [], 0.02)[0]:
+                    data = one.recv(65536)
+                    if not data:
+                        return
+                    if not self.hangs.is_set():
+                        other[one].sendall(data)
+        except (OSError, ValueError):
+            pass
+        finally:
+            near.close()
+            far.close()
+
+    def cut(self) -> None:
+        """Close every connection."""
+        for pair in self.pairs:
+            for one in pair:
+                one.close()
+        self.pairs.clear()
+
+    def end(self) -> None:
+        """Take no more connections, and close all."""
+        self.ended.set()
+        # A thread that waits in accept would keep the port open.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
+@contextmanager
+def wire(url: str) -> Iterator[Wire]:
+    """A wire to the server of this URL."""
+    found = Wire(url)
+    try:
+        yield found
+    finally:
+        if not found.ended.is_set():
+            found.end()
