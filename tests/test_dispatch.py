@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import psycopg
 import pytest
@@ -16,6 +17,7 @@ from escalade.transports import TRANSPORTS, DeliveryError, Message, Network, Rec
 from tests import factories
 from tests.clock import MovedClock
 from tests.engines import make_engine
+from tests.interleavings.hands import claim, settle
 from tests.interleavings.scenes import attempt, opened, status
 from tests.receiver import wait_for
 
@@ -285,3 +287,23 @@ def test_one_sender_in_eight_is_kept_for_the_low_lane_and_a_quarter_for_the_high
 
 def test_a_process_owns_nothing_of_its_earlier_life(database: Database) -> None:
     assert make_engine(database.url).dispatch.owner != make_engine(database.url).dispatch.owner
+
+
+@pytest.mark.parametrize("order", list(permutations(("late failure", "late success", "success", "success again"))))
+def test_k063_results_in_any_order_or_twice_end_in_the_same_state(
+    database: Database, clock: MovedClock, order: tuple[str, ...]
+) -> None:
+    """One process lost its lease and another sent the page again; what each says comes whenever it comes."""
+    opened(database, people=1)
+    with database.read() as tx:
+        [first] = claim(tx, "one")
+        clock.pass_(seconds=21)
+    with database.read() as tx:
+        assert attempts.reap(tx) == 1
+        [second] = claim(tx, "two")
+        for word in order:
+            owner, row = ("one", first) if word.startswith("late") else ("two", second)
+            settle(tx, [row], "RETRY" if word == "late failure" else "DELIVERED", owner)
+    assert (status(database, first.id), attempt(database, first.id)["tries"]) == ("DELIVERED", 2)
+    kept = factories.run(database, "select try, outcome from attempt_try order by claim_seq")
+    assert kept == [(1, "unknown"), (2, "delivered")]
