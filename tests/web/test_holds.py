@@ -55,7 +55,8 @@ def test_what_holds_a_page_longest_is_said(hold: Hold, until: datetime | None, r
         ),
         (
             "update notification_attempt set status = 'IN_FLIGHT', claimed_at = now(),"
-            " lease_until = now() + interval '20 s' where id = (select max(id) from notification_attempt where kind = 'PAGE')",
+            " lease_until = now() + interval '20 s'"
+            " where id = (select max(id) from notification_attempt where kind = 'PAGE')",
             "1 to the same receiver are in the air",
         ),
     ],
