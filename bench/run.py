@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import psycopg  # noqa: E402
 from psycopg import sql  # noqa: E402
 
-from bench import process  # noqa: E402
+from bench import peers, process  # noqa: E402
 from bench.drain import drain  # noqa: E402
 from bench.latency import floor, latency, quantile  # noqa: E402
 from escalade import embedded  # noqa: E402
@@ -31,6 +31,7 @@ def main() -> None:
         url = new_database(server, "bench")
         measure_process(url)
         measure_queue(url)
+        measure_peers(url)
 
 
 def new_database(server: str, name: str) -> str:
@@ -66,6 +67,13 @@ def measure_queue(url: str) -> None:
     for senders, target in ((16, 4000), (64, 10_000)):
         done = drain(url, senders, ROWS)
         say(f"claim and settle, {senders} senders", f"{done.rate:,.0f} attempts a second", f"aim: {target:,}")
+
+
+def measure_peers(url: str) -> None:
+    """One queue, and more and more processes, each with 16 senders and nothing to send."""
+    for processes in (1, 2, 4, 8):
+        done = peers.share(url, processes, ROWS)
+        say(f"claim and settle, {processes} processes", f"{done.rate:,.0f} attempts a second", "each tried once")
 
 
 def ms(seconds: float) -> str:
