@@ -232,6 +232,24 @@ def test_claims_at_once_of_a_paced_contact_make_one_message(
         assert crowd[0].room(tx.now, MOST).held == ["method:1"]
 
 
+def test_who_does_not_get_both_turns_takes_neither(database: Database) -> None:
+    """A paced contact behind a failing destination: a turn that nobody uses would be kept until the lease ends."""
+    queue.rows(database, 2, destination=HOST, bundle="method:1", pace_seconds=10)
+    one, other = two_processes(database)
+    turns = "select count(*) from contact_turn where until > %s union all select count(turn_until) from destination"
+
+    def taken() -> list[tuple[int]]:
+        return factories.run(database, turns, factories.now(database))
+
+    factories.run(database, "insert into contact_turn values ('method:1', 'x', now() + interval '1 minute')")
+    assert claim_one(database, one) == [] and taken() == [(1,), (0,)]
+    factories.run(database, "delete from contact_turn")
+    factories.run(database, "update destination set turn_owner = 'x', turn_until = now() + interval '1 minute'")
+    assert claim_one(database, other) == [] and taken() == [(0,), (1,)]
+    factories.run(database, "update destination set turn_until = null")
+    assert len(claim_one(database, other)) == 2 and taken() == [(1,), (1,)]
+
+
 @pytest.mark.parametrize("back", ["unsent", "refused for good", "delivered"])
 def test_a_turn_ends_with_its_try_whatever_came_of_it(database: Database, back: str) -> None:
     queue.rows(database, 5, destination=HOST)

@@ -23,33 +23,34 @@ with heads as materialized (
     from placed p
     left join unnest(:destinations::text[], :free::int[]) as f (destination, free) using (destination)
     where p.place <= coalesce(f.free, :each::int)
+), tried as materialized (
+    select name
+    from destination
+    where name = any(:failing::text[]) and name in (select destination from chosen)
+        and (turn_until is null or turn_until <= :now)
+    for no key update skip locked
+), allowed as (
+    select id, bundle, kind, event, destination
+    from chosen
+    where destination <> all(:failing::text[]) or destination in (select name from tried)
 ), heard as (
     insert into contact_turn as t (bundle, owner, until)
     select bundle, :owner, :now::timestamptz + make_interval(secs => :lease)
-    from chosen
+    from allowed
     where bundle is not null
     order by bundle
     on conflict (bundle) do update set owner = excluded.owner, until = excluded.until where t.until <= :now
     returning t.bundle
-), spoken as (
+), leaving as (
     select id, bundle, kind, event, destination
-    from chosen
+    from allowed
     where bundle is null or bundle in (select bundle from heard)
-), tried as materialized (
-    select name
-    from destination
-    where name = any(:failing::text[]) and name in (select destination from spoken)
-        and (turn_until is null or turn_until <= :now)
-    for no key update skip locked
 ), trying as (
+    -- Only now: of a destination whose one page may not leave yet, the turn is not taken.
     update destination d
     set turn_owner = :owner, turn_until = :now::timestamptz + make_interval(secs => :lease)
     from tried
-    where d.name = tried.name
-), leaving as (
-    select id, bundle, kind, event
-    from spoken
-    where destination <> all(:failing::text[]) or destination in (select name from tried)
+    where d.name = tried.name and d.name in (select destination from leaving)
 ), members as materialized (
     select id, id as head from leaving where bundle is null
     union all
@@ -244,9 +245,13 @@ with held as materialized (
     for no key update
 ), heard as (
     update contact_turn c set until = :now from turns t where c.bundle = t.bundle
-), tried as (
-    update destination set turn_until = null
+), tried as materialized (
+    select name
+    from destination
     where turn_owner = :owner and name in (select destination from held)
+    for no key update skip locked
+), trying as (
+    update destination d set turn_until = null from tried where d.name = tried.name
 )
 update notification_attempt t
 set status = case when h.cancel_requested then 'CANCELLED' else 'PENDING' end,
