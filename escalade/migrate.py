@@ -4,6 +4,7 @@ Killing it half-way is harmless: what had begun is rolled back, and the next run
 of the transaction, not of the session, so it also works through a transaction pooler.
 """
 
+import logging
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,18 +13,31 @@ import psycopg
 from escalade.db import ROOT, Tx, connect
 from escalade.errors import Refusal
 
+log = logging.getLogger("escalade.migrate")
+
 FOLDER = ROOT / "sql" / "migrations"
+TRIES = 10
 
 
 def migrate(url: str, folder: Path = FOLDER) -> list[str]:
     """Bring the schema up to date; the names of the files applied. Raises psycopg.Error."""
     with connect(url, lock_ms=60_000, statement_ms=0) as conn:
-        return [path.stem for path in files(folder) if apply(conn, path)]
+        return [path.stem for path in files(folder) if apply_patiently(conn, path)]
 
 
 def files(folder: Path = FOLDER) -> list[Path]:
     """The migrations in order."""
     return sorted(folder.glob("*.sql"))
+
+
+def apply_patiently(conn: psycopg.Connection[Any], path: Path) -> bool:
+    """Apply one file, again where it met a deadlock: processes that go on beside it lock rows in another order."""
+    for _ in range(TRIES - 1):
+        try:
+            return apply(conn, path)
+        except psycopg.errors.DeadlockDetected:
+            log.info("%s met a deadlock and begins again", path.stem)
+    return apply(conn, path)
 
 
 def apply(conn: psycopg.Connection[Any], path: Path) -> bool:
