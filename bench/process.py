@@ -75,14 +75,14 @@ def phone() -> Iterator[Receiver]:
         yield found
 
 
-def start(url: str) -> App:
+def start(url: str, *more: str) -> App:
     """Start the process and wait until it is ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     started = time.perf_counter()
     running = subprocess.Popen(
-        [sys.executable, "app.py", "serve"],
+        [sys.executable, "app.py", "serve", *more],
         cwd=ROOT,
         env=environment(url, port),
         stdout=subprocess.DEVNULL,
@@ -100,9 +100,9 @@ def stop(running: App) -> None:
 
 
 @contextmanager
-def app(url: str) -> Iterator[App]:
+def app(url: str, *more: str) -> Iterator[App]:
     """The process, from its start until it has ended in good order."""
-    running = start(url)
+    running = start(url, *more)
     try:
         yield running
     finally:

@@ -26,7 +26,11 @@ IDLE_SECONDS = float(os.environ.get("BENCH_IDLE_SECONDS", "30"))
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; with --history what a long history costs, and nothing else."""
+    if "--history" in sys.argv[1:]:
+        from bench import history
+
+        return history.main()
     with tempfile.TemporaryDirectory(prefix="escalade-bench-") as name, embedded.running(Path(name), {}) as server:
         url = new_database(server, "bench")
         measure_process(url)

@@ -15,11 +15,15 @@ def archive(begin: Begin, days: int) -> int:
 
 
 def prune(begin: Begin, days: int) -> int:
-    """Forget the incidents resolved more than `days` ago, with their attempts, tries and timeline; how many
-    incidents, at most one batch."""
+    """Forget what is more than `days` old: resolved incidents with their attempts, tries and timeline, messages that
+    belong to no incident, and outages; how many incidents and messages, at most one batch of each."""
     with begin() as tx:
-        ids = tx.values("incidents_to_prune", before=tx.now - timedelta(days=days), n=BATCH)
+        before = tx.now - timedelta(days=days)
+        ids = tx.values("incidents_to_prune", before=before, n=BATCH)
         if ids:
             for name in ("prune_tries", "prune_attempts", "prune_archive", "prune_events", "prune_incidents"):
                 tx.run(name, ids=ids)
-        return len(ids)
+    with begin() as tx:
+        loose = tx.run("prune_loose", before=before, n=BATCH)
+        tx.run("prune_outages", before=before)
+    return len(ids) + loose

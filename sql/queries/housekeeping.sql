@@ -30,3 +30,21 @@ delete from incident_event where incident_id = any(:ids::bigint[]);
 -- name: prune_incidents!
 -- And the incidents themselves.
 delete from incident where id = any(:ids::bigint[]);
+
+-- name: prune_loose!
+-- Archived messages that belong to no incident (tests, verifications), with their tries, a batch at a time.
+with old as materialized (
+    select id
+    from notification_attempt_archive
+    where incident_id is null and finished_at < :before
+    order by finished_at
+    limit :n
+    for update skip locked
+), tries as (
+    delete from attempt_try where attempt_id in (select id from old)
+)
+delete from notification_attempt_archive where id in (select id from old);
+
+-- name: prune_outages!
+-- What was written down of outages long over.
+delete from outage where ended_at < :before;
