@@ -54,6 +54,29 @@ def test_k100_without_ticks_it_is_alive_but_not_ready(
     assert status == 503 and "has not ticked for 10" in reason
 
 
+def test_q32_k100_one_that_stands_still_is_neither(database: Database, config: Config, engine: threading.Event) -> None:
+    health = running(engine)
+    app = make_app(database, config, health)
+    health.pulsed -= 3 * health.poll + health.patience - 1
+    assert asked(app, "/healthz") == (200, "ok"), "an answer of the database may take that long"
+    health.pulsed -= 2
+    for path in ("/healthz", "/readyz"):
+        status, reason = asked(app, path)
+        assert status == 503 and reason.startswith("the engine has stood still for 1")
+
+
+def test_an_engine_that_waits_for_its_database_is_alive_and_says_what_it_waits_for(
+    database: Database, config: Config, engine: threading.Event
+) -> None:
+    health = running(engine)
+    health.away, health.connecting = "connection refused", True
+    health.ticked -= 1000
+    health.pulsed -= 40
+    app = make_app(database, config, health)
+    assert asked(app, "/healthz") == (200, "ok")
+    assert asked(app, "/readyz") == (503, "the database is away: connection refused")
+
+
 def test_k100_a_dead_engine_is_neither(database: Database, config: Config, engine: threading.Event) -> None:
     health = running(engine)
     engine.set()
