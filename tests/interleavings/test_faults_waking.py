@@ -65,7 +65,7 @@ def test_q34_a_transaction_with_many_pages_notifies_once(database: Database) -> 
         assert len(list(conn.notifies(timeout=0.3))) == 2
 
 
-def test_q36_the_listener_reads_all_the_time_and_holds_no_snapshot(database: Database) -> None:
+def test_q33_q36_the_listener_reads_all_the_time_and_holds_no_snapshot(database: Database) -> None:
     health, bell = Health(), Doorbell()
     listener = Listener(database.url, bell, health)
     listener.start()
