@@ -1,5 +1,7 @@
 """Gates: how many sends a destination may have, not before when, and why."""
 
+import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +15,7 @@ from escalade.transports import DeliveryError
 from tests import factories
 from tests import rows as queue
 from tests.clock import MovedClock
+from tests.interleavings.hands import outcomes
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 HOST = "webhook:example.com"
@@ -248,6 +251,50 @@ def test_who_does_not_get_both_turns_takes_neither(database: Database) -> None:
     assert claim_one(database, other) == [] and taken() == [(0,), (1,)]
     factories.run(database, "update destination set turn_until = null")
     assert len(claim_one(database, other)) == 2 and taken() == [(1,), (1,)]
+
+
+def test_k099_turns_meet_no_deadlock_and_nobody_has_the_turn_of_another(database: Database) -> None:
+    """Six processes claim, record and give back what eight contacts behind three destinations are to be told."""
+    for number in range(8):
+        queue.rows(database, 30, destination=f"webhook:{number % 3}", bundle=f"method:{number}", max_tries=10**6)
+    failing = [f"webhook:{number}" for number in range(2)]
+    for name in failing:
+        factories.run(database, "insert into destination values (%s, 3, now(), 'It is down.', now())", name)
+    end, shared = time.monotonic() + 2, []
+    with ThreadPoolExecutor(6) as threads:
+        done = [threads.submit(work, database, f"process {number}", end) for number in range(6)]
+        while time.monotonic() < end:
+            shared += factories.run(database, SHARED, failing)
+            time.sleep(0.005)
+        claims = sum(thread.result() for thread in done)
+    assert shared == [] and claims > 20
+
+
+# Contacts, and destinations that fail, to which two claims at once have sent.
+SHARED = """select bundle from notification_attempt where status = 'IN_FLIGHT'
+group by bundle having count(distinct (lease_owner, claimed_at)) > 1
+union all select destination from notification_attempt where status = 'IN_FLIGHT' and destination = any(%s)
+group by destination having count(distinct (lease_owner, claimed_at)) > 1"""
+
+
+def work(database: Database, owner: str, end: float) -> int:
+    """What a process does, with results by chance; how many claims took something. Raises what the database does."""
+    gates, rng, claims = Gates(owner), random.Random(owner), 0
+    while time.monotonic() < end:
+        with database.read() as tx:
+            gates.refresh(tx)
+            room = gates.room(tx.now, MOST)
+            rows = attempts.claim(tx, "high", owner, 20.0, 5, room)
+            gates.took(rows, room)
+            claims += bool(rows)
+            if rows and rng.random() < 0.2:
+                assert len(rows) == attempts.recover(tx, owner, [])
+            elif rows:
+                attempts.settle(tx, owner, outcomes(rows, rng.choice(["RETRY", "UNKNOWN", "RELEASE"])))
+                for name in {row.destination for row in rows}.intersection(room.failing):
+                    gates.record(tx, name, DeliveryError("It answered 503."))
+            gates.give_back(tx)
+    return claims
 
 
 @pytest.mark.parametrize("back", ["unsent", "refused for good", "delivered"])
