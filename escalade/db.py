@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -38,6 +38,8 @@ AWAY = (
 )
 # How long an answer is waited for, in seconds: longer than the server lets a statement of ours run.
 PATIENCE_SECONDS = 15.0
+# How long a reading of the clock is good enough to open an incident by, in seconds.
+FRESH_SECONDS = 0.05
 # How long a connection is trusted to work after it was last used, in seconds.
 TRUSTED_SECONDS = 2.0
 KEEPALIVE = {
@@ -151,6 +153,13 @@ class Tx:
             self.reading = Reading(self._now, asked_at)
         return self._now
 
+    def carry(self, reading: Reading) -> None:
+        """Use the time of a moment ago, carried on by our own clock, instead of reading it again."""
+        age = time.monotonic() - reading.at
+        if age < FRESH_SECONDS:
+            self._now = reading.now + timedelta(seconds=age)
+            self.reading = reading
+
     def take_clock(self, now: datetime) -> None:
         """Use this time instead of reading it."""
         self._now = now
@@ -163,13 +172,14 @@ class Tx:
         """Ask for the engine to be woken once this transaction has committed."""
         self.rung = True
 
-    def together(self) -> AbstractContextManager[Any]:
-        """Statements whose rows nobody asks for travel to the server in one go; an error in one raises at the end."""
-        return self.conn.pipeline()
-
     def part(self) -> AbstractContextManager[Any]:
         """A part of this transaction that may fail alone: what it wrote is undone then, and the rest stands."""
         return self.conn.transaction()
+
+    def undo(self) -> None:
+        """Undo all of this transaction, also where a statement of it has failed, and go on in a new one."""
+        self.run("undo")
+        self.reread_clock()
 
     def many(self, row: type[T], name: str, /, **params: Any) -> list[T]:
         """All rows of the query, each as `row` (a dataclass, or dict)."""

@@ -6,7 +6,7 @@ raises costs the others nothing.
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -16,6 +16,7 @@ from escalade import ladder, oncall, schedules, settings, timeline
 from escalade.db import Tx
 from escalade.incident import Incident
 from escalade.ladder import Contact, Reach, Target
+from escalade.schedules import Stored
 
 log = logging.getLogger("escalade.fanout")
 
@@ -28,6 +29,18 @@ class Reached:
     skipped: list[tuple[str, str]] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Next:
+    """The step to come: seconds until then where this one tells somebody, and where it tells nobody."""
+
+    step: int | None
+    wait: float
+    untold: float
+
+
+NO_NEXT = Next(None, 0.0, 0.0)
+
+
 def fan_out(tx: Tx, incident: Incident, step: int) -> Incident:
     """Tell everybody this step names and put the next step into the queue. Past the last step: the next round, or
     exhausted. The incident as it is afterwards."""
@@ -35,12 +48,9 @@ def fan_out(tx: Tx, incident: Incident, step: int) -> Incident:
     if step > len(policy.steps):
         return end_round(tx, incident, policy)
     reached = reach(tx, policy.steps[step - 1].targets, incident.urgency)
-    told = insert_pages(tx, incident, step, "triggered", reached.pages)
-    wait = ladder.wait_after(policy, step, incident.repeats_left, bool(told))
-    with tx.together():
-        tx.run("reach_step", id=incident.id, step=step)
-        insert_step(tx, incident, step + 1, wait)
-        record_reach(tx, incident, step, reached, told)
+    record_skipped(tx, incident, reached)
+    wait, untold = (ladder.wait_after(policy, step, incident.repeats_left, told) for told in (True, False))
+    insert_pages(tx, incident, step, "triggered", reached.pages, Next(step + 1, wait, untold))
     return replace(incident, step=step)
 
 
@@ -58,9 +68,8 @@ def exhaust(tx: Tx, incident: Incident, step: int) -> Incident:
     tx.run("exhaust", id=incident.id, now=tx.now)
     timeline.record(tx, incident.id, "exhausted", round=incident.round)
     reached = _fallback(tx, incident)
-    told = insert_pages(tx, incident, step, "exhausted", reached.pages)
-    for target, why in reached.skipped:
-        timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
+    told = insert_pages(tx, incident, step, "exhausted", reached.pages, NO_NEXT)
+    record_skipped(tx, incident, reached)
     if told:
         timeline.record(tx, incident.id, "fallback_told", people=_people(reached.pages))
     else:
@@ -92,10 +101,10 @@ def insert_step(tx: Tx, incident: Incident, step: int, wait: float) -> None:
     )
 
 
-def insert_pages(tx: Tx, incident: Incident, step: int, event: str, pages: Sequence[Reach]) -> list[int]:
-    """Write the pages of one step; the ids of the attempts."""
-    if not pages:
-        return []
+def insert_pages(
+    tx: Tx, incident: Incident, step: int, event: str, pages: Sequence[Reach], following: Next
+) -> list[int]:
+    """Write the pages of one step and the step that follows; the ids of the pages."""
     tx.ring()
     return tx.values(
         "insert_pages",
@@ -111,18 +120,17 @@ def insert_pages(tx: Tx, incident: Incident, step: int, event: str, pages: Seque
         methods=[page.method_id for page in pages],
         channels=[page.channel_id for page in pages],
         afters=[page.after for page in pages],
+        people=_people(pages),
+        next=following.step,
+        wait=float(following.wait),
+        wait_untold=float(following.untold),
     )
 
 
-def record_reach(tx: Tx, incident: Incident, step: int, reached: Reached, told: list[int]) -> None:
-    """Say in the timeline whom the step tells, and whom it could not."""
+def record_skipped(tx: Tx, incident: Incident, reached: Reached) -> None:
+    """Say in the timeline which targets the step could not tell."""
     for target, why in reached.skipped:
         timeline.record(tx, incident.id, "target_skipped", target=target, why=why)
-    number = incident.round
-    if told:
-        timeline.record(tx, incident.id, "step_reached", people=_people(reached.pages), round=number, step=step)
-    else:
-        timeline.record(tx, incident.id, "step_skipped", why="nobody can be reached", round=number, step=step)
 
 
 def _people(pages: Iterable[Reach]) -> str:
@@ -133,31 +141,46 @@ def reach(tx: Tx, targets: Iterable[Target], urgency: str) -> Reached:
     """Who these targets are now, and how each wants to be reached. Writes nothing."""
     wanted = list(targets)
     found = Reached()
-    users = _users(tx, wanted, found)
-    contacts: dict[int, list[Contact]] = defaultdict(list)
-    ids = list({user_id for pairs in users.values() for user_id in pairs})
-    for contact in tx.many(Contact, "people_to_page", ids=ids) if ids else []:
-        contacts[contact.user_id].append(contact)
+    schedule_ids = [target.id for target in wanted if target.kind == "schedule"]
+    stored = schedules.stored(tx, schedule_ids, people=True) if schedule_ids else {}
+    users = _users(tx, wanted, stored, found)
+    contacts = _contacts(tx, stored, {user_id for pairs in users.values() for user_id in pairs})
     channel_ids = [target.id for target in wanted if target.kind == "channel"]
     channels = set(tx.values("channels_to_page", ids=channel_ids)) if channel_ids else set()
     for target in wanted:
         if target.kind == "channel":
             _channel(target, channels, found)
         for user_id in users.get(target, []):
-            _person(target, contacts[user_id], urgency, found)
+            _person(target, contacts.get(user_id, []), urgency, found)
     found.pages = ladder.once_each(found.pages)
     return found
 
 
-def _users(tx: Tx, targets: list[Target], found: Reached) -> dict[Target, list[int]]:
+def _contacts(tx: Tx, stored: Mapping[int, Stored], wanted: set[int]) -> dict[int, list[Contact]]:
+    """How these people can be reached: as the schedules brought it, and the rest looked up."""
+    contacts: dict[int, list[Contact]] = {}
+    for schedule in stored.values():
+        contacts |= _by_person(Contact(*item) for item in schedule.people or ())
+    if missing := wanted - contacts.keys():
+        contacts |= _by_person(tx.many(Contact, "people_to_page", ids=list(missing)))
+    return contacts
+
+
+def _by_person(contacts: Iterable[Contact]) -> dict[int, list[Contact]]:
+    found: dict[int, list[Contact]] = defaultdict(list)
+    for contact in contacts:
+        found[contact.user_id].append(contact)
+    return found
+
+
+def _users(tx: Tx, targets: list[Target], stored: Mapping[int, Stored], found: Reached) -> dict[Target, list[int]]:
     users: dict[Target, list[int]] = {target: [target.id] for target in targets if target.kind == "user"}
-    wanted = [target for target in targets if target.kind == "schedule"]
-    loaded: dict[int, oncall.Schedule[int]] = {}
-    for target in wanted:
+    for target in targets:
+        if target.kind != "schedule":
+            continue
         # A schedule that raises (a zone that this machine does not know, say) must not cost the others their page.
         try:
-            loaded.update(schedules.load(tx, [target.id]))
-            users[target] = _on_call(tx, target, loaded, found)
+            users[target] = _on_call(tx, target, stored, found)
         except psycopg.Error:
             raise
         except Exception as error:
@@ -166,11 +189,11 @@ def _users(tx: Tx, targets: list[Target], found: Reached) -> dict[Target, list[i
     return users
 
 
-def _on_call(tx: Tx, target: Target, loaded: dict[int, oncall.Schedule[int]], found: Reached) -> list[int]:
-    if target.id not in loaded:
+def _on_call(tx: Tx, target: Target, stored: Mapping[int, Stored], found: Reached) -> list[int]:
+    if target.id not in stored:
         found.skipped.append((target.label, "it no longer exists"))
         return []
-    users = oncall.who(loaded[target.id], tx.now)
+    users = oncall.who(stored[target.id].read(), tx.now)
     if not users:
         found.skipped.append((target.label, "nobody is on call"))
     return users

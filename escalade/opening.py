@@ -1,14 +1,17 @@
 """Alerts and people open incidents. One transaction per alert; the first step is fanned out in it."""
 
 import logging
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import psycopg
 
 from escalade import fanout, incidents, ladder, settings, timeline
-from escalade.db import Tx, as_json
+from escalade.db import Reading, Tx, as_json
 from escalade.errors import NotFound
 from escalade.inbound.base import Event
 from escalade.incident import Incident
@@ -45,6 +48,10 @@ class Opened(Incident):
     silent_until: datetime | None
 
 
+# Opens the incident once more, or counts on it; None where there is nothing to open it on.
+Again = Callable[[], Opened | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Integration:
     """An integration found by its key."""
@@ -56,6 +63,7 @@ class Integration:
     verify: bool
     service_id: int
     service_name: str
+    now: datetime
 
     @property
     def source(self) -> Source:
@@ -80,10 +88,13 @@ def service(tx: Tx, name: str, actor: str) -> Source:
     return Source(row["id"], row["name"], None, actor)
 
 
-def accept(tx: Tx, source: Source, event: Event) -> Done:
-    """Do what one alert says. A resolve or acknowledge whose key is not open changes nothing."""
+def accept(tx: Tx, source: Source, event: Event, reading: Reading | None = None) -> Done:
+    """Do what one alert says, in a transaction of its own. A resolve or acknowledge whose key is not open changes
+    nothing. `reading`: the time of a moment ago, for what locks nothing before it needs the time."""
     if event.action == "trigger":
-        incident, new = trigger(tx, source, event)
+        if reading is not None:
+            tx.carry(reading)
+        incident, new = trigger(tx, source, event, alone=True)
         return Done(incident.id, "triggered" if new else "deduplicated")
     if event.action == "ignore":
         return Done(None, "ignored")
@@ -99,16 +110,20 @@ def accept(tx: Tx, source: Source, event: Event) -> Done:
     return Done(found, "acknowledged")
 
 
-def trigger(tx: Tx, source: Source, event: Event) -> tuple[Incident, bool]:
+def trigger(tx: Tx, source: Source, event: Event, *, alone: bool = False) -> tuple[Incident, bool]:
     """Open an incident, or count the alert on the one open under its key. The incident, and whether it is new.
 
-    A service with too many open incidents takes further alerts as repeats of one incident that says so. Raises
-    NotFound where the service has been deleted in the meantime.
+    A service with too many open incidents takes further alerts as repeats of one incident that says so. `alone`:
+    nothing else is in this transaction. Raises NotFound where the service has been deleted in the meantime.
     """
-    opened = write(tx, source, event, tx.limits.max_open)
-    if opened is None and tx.value("service_exists", id=source.service_id):
-        return take(tx, source, write(tx, source, flood(tx.limits.max_open), NO_LIMIT))[0], False
-    return take(tx, source, opened)
+    write_it = partial(write, tx, source, event, tx.limits.max_open)
+    opened = write_it()
+    full = opened is None and tx.value("service_exists", id=source.service_id)
+    if full:
+        write_it = partial(write, tx, source, flood(tx.limits.max_open), NO_LIMIT)
+        opened = write_it()
+    incident, new = take(tx, source, opened, write_it if alone else None)
+    return incident, new and not full
 
 
 def flood(most: int) -> Event:
@@ -117,13 +132,13 @@ def flood(most: int) -> Event:
     return Event("trigger", title, severity="critical", dedup_key=FLOOD_KEY)
 
 
-def take(tx: Tx, source: Source, opened: Opened | None) -> tuple[Incident, bool]:
+def take(tx: Tx, source: Source, opened: Opened | None, again: Again | None) -> tuple[Incident, bool]:
     """What follows from the statement that opened or counted. Raises NotFound where it did neither."""
     if opened is None:
         raise NotFound(f"There is no service {source.service_name!r} any more.", "service")
     if opened.count > 1:
         return repage(tx, opened), False
-    return begin(tx, opened, _silence(tx, opened)), True
+    return begin(tx, opened, _silence(tx, opened), again), True
 
 
 def _silence(tx: Tx, opened: Opened) -> datetime | None:
@@ -179,23 +194,40 @@ def trigger_target(tx: Tx, target: Target, event: Event, actor: str) -> Incident
     return begin(tx, incident)
 
 
-def begin(tx: Tx, incident: Incident, silent_until: datetime | None = None) -> Incident:
+def begin(tx: Tx, incident: Incident, silent_until: datetime | None = None, again: Again | None = None) -> Incident:
     """Fan out the first step of a new incident, unless its key is silent. A ladder that raises must not lose the
-    alert: step one is then put into the queue, due now, where the engine deals with it."""
+    alert: what it wrote is undone, and step one goes into the queue, due now, where the engine deals with it.
+
+    `again` opens the incident once more, where nothing else would be lost with this transaction: undoing all of it
+    spares every alert whose ladder is sound a savepoint.
+    """
     if silent_until is not None:
         timeline.record(tx, incident.id, "still_silent", until=silent_until.isoformat(timespec="seconds"))
         return tx.one(Incident, "snooze", id=incident.id, until=silent_until)
     try:
-        with tx.part():
+        with nullcontext() if again else tx.part():
             return fanout.fan_out(tx, incident, 1)
     except psycopg.OperationalError:
         raise
     except Exception as error:
         log.exception("the first step of incident %s raised", incident.id)
+        return put_off(tx, _reopened(tx, again) if again else incident, error)
+
+
+def _reopened(tx: Tx, again: Again) -> Incident:
+    tx.undo()
+    opened = again()
+    if opened is None:
+        raise NotFound("The service is gone, or has too many open incidents.", "service")
+    return opened
+
+
+def put_off(tx: Tx, incident: Incident, error: Exception) -> Incident:
+    """Leave the first step to the engine, unless another alert of this key opened the incident in between."""
+    if incident.count == 1:
         timeline.record(tx, incident.id, "step_failed", round=1, step=1, error=str(error))
         fanout.insert_step(tx, incident, 1, 0)
-        tx.ring()
-        return incident
+    return incident
 
 
 def repage(tx: Tx, incident: Incident) -> Incident:

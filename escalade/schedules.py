@@ -66,16 +66,31 @@ def find(tx: Tx, name: str) -> ScheduleRow:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A schedule as it is stored, not yet looked into; `people` says how each of its people can be reached, where that
+    was asked for: the fields of a `ladder.Contact` each."""
+
+    id: int
+    timezone: str
+    rotations: list[dict[str, Any]]
+    overrides: list[dict[str, Any]]
+    people: list[list[Any]] | None
+
+    def read(self) -> oncall.Schedule[int]:
+        """As the rules take it. Raises ValueError where it holds what they refuse."""
+        rotations = tuple(_rotation(item) for item in self.rotations)
+        return oncall.Schedule(self.timezone, rotations, tuple(_override(item) for item in self.overrides))
+
+
+def stored(tx: Tx, ids: Iterable[int], *, people: bool = False) -> dict[int, Stored]:
+    """The schedules with these ids; those that are gone are left out, and so are overrides whose person is gone."""
+    return {row.id: row for row in tx.many(Stored, "whole_schedules", ids=list(ids), people=people)}
+
+
 def load(tx: Tx, ids: Iterable[int]) -> dict[int, oncall.Schedule[int]]:
-    """The schedules with these ids, as the rules take them; those that are gone are left out, and so are overrides
-    whose person is gone. Raises ValueError where one holds what the rules refuse."""
-    rows = tx.many(dict, "whole_schedules", ids=list(ids))
-    return {row["id"]: _schedule(row) for row in rows}
-
-
-def _schedule(row: dict[str, Any]) -> oncall.Schedule[int]:
-    rotations = tuple(_rotation(item) for item in row["rotations"])
-    return oncall.Schedule(row["timezone"], rotations, tuple(_override(item) for item in row["overrides"]))
+    """The schedules with these ids, as the rules take them. Raises ValueError where one holds what the rules refuse."""
+    return {row.id: row.read() for row in stored(tx, ids).values()}
 
 
 def _rotation(row: dict[str, Any]) -> oncall.Rotation[int]:

@@ -1,4 +1,4 @@
-"""A clock that tests move. The one query that asks for the time is replaced; everything else is given it."""
+"""A clock that tests move. The queries that ask for the time are changed; everything else is given it."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ class MovedClock:
 
     def queries(self) -> Mapping[str, str]:
         """All queries, with the clock's replaced."""
-        moved = f"select clock_timestamp() + interval '{self.ahead} seconds'"
-        return {**real_queries(), "clock": moved}
+        moved = f"(clock_timestamp() + interval '{self.ahead} seconds')"
+        return {name: text.replace("clock_timestamp()", moved) for name, text in real_queries().items()}
 
 
 real_queries = db.queries

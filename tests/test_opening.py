@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from escalade import fanout, incidents, opening, tokens
-from escalade.db import Database
+from escalade.db import Database, Tx, as_json
 from escalade.errors import NotFound
 from escalade.inbound.base import Event
 from escalade.opening import Done, Source
@@ -265,20 +265,63 @@ def test_after_the_silence_a_refire_pages_at_once(database: Database, source: So
 def test_k001_a_ladder_that_raises_keeps_the_alert_and_the_engine_takes_its_first_step(
     database: Database, source: Source, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = fanout.record_reach
+    real = fanout.insert_pages
 
     def raises(*args: Any) -> None:
+        real(*args)
         raise ZeroDivisionError("the very last line of the ladder")
 
-    monkeypatch.setattr(fanout, "record_reach", raises)
+    monkeypatch.setattr(fanout, "insert_pages", raises)
     with caplog.at_level(logging.CRITICAL, "escalade.opening"):
         done = alert(database, source)
-    monkeypatch.setattr(fanout, "record_reach", real)
+    monkeypatch.setattr(fanout, "insert_pages", real)
     assert done.action == "triggered" and done.id is not None
     assert shape(database, done.id) == [("STEP", 1, 1, "PENDING")], "nothing of the half-done step is left"
     assert entries(database, done.id, "step_failed")[0]["error"] == "the very last line of the ladder"
     climb(database)
     assert shape(database, done.id)[1:] == [("PAGE", 1, 1, "PENDING"), ("STEP", 1, 2, "PENDING")]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_k001_a_statement_of_the_ladder_that_fails_keeps_the_alert_and_what_its_transaction_did_before(
+    database: Database, source: Source, monkeypatch: pytest.MonkeyPatch, alone: bool
+) -> None:
+    def fails(tx: Tx, *args: Any) -> None:
+        tx.conn.execute("select 1 / 0")
+
+    monkeypatch.setattr(fanout, "reach", fails)
+    monkeypatch.setattr(opening.log, "exception", lambda *args: None)
+    with database.begin() as tx:
+        if not alone:
+            tx.run("put_setting", name="before", value=as_json(1))
+        incident, new = opening.trigger(tx, source, Event("trigger", "Disk full"), alone=alone)
+    assert new and shape(database, incident.id) == [("STEP", 1, 1, "PENDING")]
+    assert "step_failed" in factories.events(database, incident.id)
+    kept = factories.run(database, "select value from setting where name = 'before'")
+    assert kept == ([] if alone else [(1,)])
+
+
+def test_k001_where_another_alert_opens_the_key_while_a_ladder_that_raised_is_undone_its_step_is_the_only_one(
+    database: Database, source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undo = Tx.undo
+
+    def overtaken(tx: Tx) -> None:
+        undo(tx)
+        monkeypatch.setattr(fanout, "fan_out", real)
+        alert(database, source, "disk")
+
+    def raises(*args: Any) -> None:
+        raise ZeroDivisionError("a fault in the ladder")
+
+    real = fanout.fan_out
+    monkeypatch.setattr(fanout, "fan_out", raises)
+    monkeypatch.setattr(Tx, "undo", overtaken)
+    monkeypatch.setattr(opening.log, "exception", lambda *args: None)
+    done = alert(database, source, "disk")
+    assert done.id is not None
+    assert shape(database, done.id) == [("PAGE", 1, 1, "PENDING"), ("STEP", 1, 2, "PENDING")]
+    assert factories.run(database, "select count from incident") == [(2,)]
 
 
 def test_a_repeat_on_an_exhausted_incident_pages_again_after_the_stated_pause(

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from escalade import db, incidents
+from escalade.config import Config
 from escalade.db import Database, Session
 from tests import factories
 from tests.engines import make_engine
 from tests.interleavings.hands import claim
 from tests.interleavings.scenes import crowd
+from tests.web.serving import make_app
 
 
 class Asked(Mapping[str, str]):
@@ -67,11 +69,26 @@ def test_opening_an_incident_takes_the_same_statements_however_many_it_tells(
         "open_incident",
         "people_to_page",
         "insert_pages",
-        "reach_step",
-        "insert_step",
-        "record_event",
         "notify_engines",
     ]
+
+
+@pytest.mark.parametrize("on_call", [1, 8])
+def test_an_alert_for_whoever_is_on_call_takes_five_statements(
+    database: Database, config: Config, asked: Asked, on_call: int
+) -> None:
+    people = [factories.user(database, f"p{number}") for number in range(on_call)]
+    for person in people:
+        factories.contact(database, person, "http://127.0.0.1:1")
+    policy = factories.policy(database, (300, [("schedule", factories.schedule(database, people))]))
+    factories.integration(database, factories.service(database, policy))
+    client = make_app(database, config).test_client()
+
+    def post() -> None:
+        assert client.post(f"/hooks/{factories.KEY}", json={"title": "Disk full"}).status_code == 202
+
+    expected = ["integration_by_key", "open_incident", "whole_schedules", "insert_pages", "notify_engines"]
+    assert counted(asked, post) == expected
 
 
 @pytest.mark.parametrize("people", [1, 30])

@@ -2,6 +2,7 @@
 
 import hmac
 import logging
+import time
 from math import ceil
 from urllib.parse import parse_qsl
 
@@ -10,6 +11,7 @@ from flask import Blueprint, Flask, Response, current_app, jsonify, request
 
 from escalade import inbound, opening
 from escalade.buckets import Buckets
+from escalade.db import Reading
 from escalade.errors import NotFound, TooMany, Unauthenticated, Unavailable, Unreadable
 from escalade.inbound.base import Event, Request
 from escalade.opening import Done, Integration, Source
@@ -35,12 +37,13 @@ def install(app: Flask) -> None:
 @public
 def receive(key: str) -> tuple[Response, int]:
     """Accept the alerts in the body, in its order."""
+    asked_at = time.monotonic()
     with context().db.read() as tx:
         integration = opening.integration(tx, digest(key))
     hold_back(integration)
     verify(integration)
     events = inbound.parse(integration.kind, arrived())
-    done = accept_all(integration.source, events)
+    done = accept_all(integration.source, events, Reading(integration.now, asked_at))
     return jsonify(status="accepted", incidents=[{"id": one.id, "action": one.action} for one in done]), 202
 
 
@@ -78,14 +81,14 @@ def arrived() -> Request:
     )
 
 
-def accept_all(source: Source, events: list[Event]) -> list[Done]:
+def accept_all(source: Source, events: list[Event], reading: Reading) -> list[Done]:
     """Every event in a transaction of its own. Raises Unavailable where one could not be written: what was committed
     stays, and the tool that sends all of it again counts it once."""
     done: list[Done] = []
     broken = 0
     for event in events:
         try:
-            done.append(accept(source, event))
+            done.append(accept(source, event, reading))
         except (Unavailable, NotFound):
             raise
         except Exception:
@@ -97,11 +100,11 @@ def accept_all(source: Source, events: list[Event]) -> list[Done]:
     return done
 
 
-def accept(source: Source, event: Event) -> Done:
+def accept(source: Source, event: Event, reading: Reading) -> Done:
     """One alert; a transaction that lost against another one is repeated once."""
     try:
         with context().db.begin() as tx:
-            return opening.accept(tx, source, event)
+            return opening.accept(tx, source, event, reading)
     except Unavailable as refusal:
         if not isinstance(refusal.__cause__, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure):
             raise

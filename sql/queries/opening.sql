@@ -1,6 +1,6 @@
 -- name: integration_by_key
--- The integration a key belongs to, with its service.
-select n.id, n.name, n.kind, n.secret, n.verify, s.id as service_id, s.name as service_name
+-- The integration a key belongs to, with its service, and the time: an alert that opens an incident waits for both.
+select n.id, n.name, n.kind, n.secret, n.verify, s.id as service_id, s.name as service_name, clock_timestamp() as now
 from integration n
 join service s on s.id = n.service_id
 where n.key_hash = :key_hash;

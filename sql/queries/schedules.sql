@@ -1,5 +1,7 @@
 -- name: whole_schedules
--- The schedules with the given ids, each with all that decides who is on call: one look, since pages wait for it.
+-- The schedules with the given ids, each with all that decides who is on call, and where asked for how everybody who
+-- may be can be reached, as people_to_page has it: one look, since pages wait for it. The ids stand in a select so that
+-- no plan is made for them alone: planning takes longer than looking.
 select s.id, s.timezone,
     (select coalesce(jsonb_agg(jsonb_build_object(
         'name', r.name, 'participants', r.participants, 'unit', r.unit, 'length', r.length,
@@ -12,9 +14,21 @@ select s.id, s.timezone,
     (select coalesce(jsonb_agg(jsonb_build_object(
         'kind', o.kind, 'user_id', o.user_id, 'replaces_id', o.replaces_id, 'start_at', o.start_at,
         'end_at', o.end_at) order by o.id), '[]'::jsonb)
-        from override o where o.schedule_id = s.id and o.user_id is not null) as overrides
+        from override o where o.schedule_id = s.id and o.user_id is not null) as overrides,
+    (select jsonb_agg(jsonb_build_array(u.id, u.email, u.role, m.id, m.kind, m.verified, n.id, n.after_seconds, n.urgency)
+            order by u.id, n.position nulls last, m.position)
+        from app_user u
+        left join contact_method m on m.user_id = u.id
+        left join notification_rule n on n.contact_method_id = m.id
+        where :people::boolean and u.id in (
+            select unnest(r.participants) from rotation r where r.schedule_id = s.id
+            union all
+            select unnest(c.participants) from roster_change c join rotation r on r.id = c.rotation_id
+                where r.schedule_id = s.id
+            union all
+            select o.user_id from override o where o.schedule_id = s.id)) as people
 from schedule s
-where s.id = any(:ids::bigint[]);
+where s.id = any((select :ids::bigint[])::bigint[]);
 
 -- name: all_schedules
 -- Every schedule, by name.
