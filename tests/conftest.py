@@ -24,8 +24,8 @@ from tests.clock import MovedClock, moved_clock
 # Rows go in this order, so that no foreign key holds one back; DELETE is faster than TRUNCATE on empty tables.
 TABLES = """attempt_try notification_attempt notification_attempt_archive incident_event incident destination
     contact_turn engine_instance delivery outage session login_guess api_token setting heartbeat integration service
-    escalation_target escalation_step escalation_policy override roster_change rotation schedule channel notification_rule
-    contact_method app_user""".split()
+    escalation_target escalation_step escalation_policy override roster_change rotation schedule channel
+    notification_rule contact_method app_user""".split()
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
