@@ -1,15 +1,18 @@
 """What a claim reads in a queue of 200,000 rows, and what a burst, failed pages or a held head change about it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from escalade import db
-from escalade.db import connect
+from escalade import attempts, db, opening, overview
+from escalade.db import Database, Tx, connect
+from escalade.inbound.base import Event
 from escalade.migrate import migrate
+from tests import factories
+from tests.interleavings.hands import ANYWHERE
 from tests.test_plans import NOW, PLANS
 
 ROWS = 100_000
@@ -23,6 +26,14 @@ MAKE = """insert into notification_attempt (incident_id, kind, event, status, la
         %(name)s || n, '', case %(status)s when 'DELIVERED' then %(due)s::timestamptz end,
         case when %(status)s in ('DELIVERED', 'FAILED') then %(due)s::timestamptz end
     from generate_series(%(first)s::int, %(first)s + %(count)s - 1) n"""
+
+OLD = """insert into incident (title, details, severity, urgency, status, sanitized, policy, round, step, repeats_left,
+        opened_at, opened_by, last_alert_at, count, resolved_at, service_name, dedup_key, service_id)
+    select 'Disk full', '', 'critical', 'high', 'RESOLVED', false, '{"steps": []}', 1, 1, 0, now() - interval '9 days',
+        'test', now(), 1, now() - interval '8 days', 'api', 'disk ' || n %% 50, %s
+    from generate_series(1, 100000) n"""
+READ = """select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int from pg_stat_xact_user_tables
+    where relname in ('incident', 'notification_attempt', 'notification_attempt_archive', 'incident_event')"""
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +159,29 @@ def test_q49_the_queue_is_vacuumed_by_numbers_of_its_own_and_apart_from_its_hist
 def test_q49_no_session_of_ours_keeps_a_snapshot_for_long(queue) -> None:
     limits = "select current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')"
     assert queue.execute(limits).fetchone() == ("5s", "2s")
+
+
+def test_k096_an_alert_a_claim_and_the_dashboard_read_no_more_where_there_is_much_history(queue) -> None:
+    database = Database(queue.info.dsn + f" password={queue.info.password}", size=2)
+    try:
+        service = factories.ladder(database, "http://127.0.0.1:9")
+        for number in range(10):
+            factories.open_incident(database, service, f"disk {number}")
+        queue.execute(OLD, [service])
+        queue.execute("vacuum analyze incident")
+        source = opening.Source(service, "api", None, "integration:api/prom")
+        asked: dict[str, Callable[[Tx], object]] = {
+            "an alert": lambda tx: opening.trigger(tx, source, Event("trigger", "Disk full", dedup_key="disk 49")),
+            "a repeat": lambda tx: opening.trigger(tx, source, Event("trigger", "Disk full", dedup_key="disk 1")),
+            "a claim": lambda tx: attempts.claim(tx, "high", "one", 20, 16, ANYWHERE),
+            "open incidents": overview.open_incidents,
+            "what pages next": overview.pending,
+        }
+        found = {}
+        for name, ask in asked.items():
+            with database.begin() as tx:
+                ask(tx)
+                [found[name]] = tx.conn.execute(READ).fetchone() or [0]
+        assert {name: read for name, read in found.items() if read > 500} == {}
+    finally:
+        database.close()

@@ -14,11 +14,17 @@ order by due_at, id
 limit :n;
 
 -- name: attempts_by_status
--- Attempts of all incidents in the order they are due, without the archive. An arm per partial index: a filter on
--- the status alone would read the whole table, and so would a plain join with the view.
+-- Attempts of all incidents in the order they are due, without the archive. An arm per partial index, and per lane of
+-- one: a filter on the status alone would read the whole table, and so would a plain join with the view.
 with wanted as (
     (select id, due_at from notification_attempt
-        where status = 'PENDING' and kind <> 'STEP' and 'PENDING' = any(:statuses::text[])
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and 'PENDING' = any(:statuses::text[])
+            and (:transport::text is null or transport = :transport)
+            and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
+        order by due_at, id limit :n)
+    union all
+    (select id, due_at from notification_attempt
+        where status = 'PENDING' and kind <> 'STEP' and lane = 'low' and 'PENDING' = any(:statuses::text[])
             and (:transport::text is null or transport = :transport)
             and (:due_at::timestamptz is null or (due_at, id) > (:due_at::timestamptz, :id::bigint))
         order by due_at, id limit :n)
