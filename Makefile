@@ -28,7 +28,7 @@ format: $(VENV)/dev.stamp ## write the format that check asks for
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: $(VENV)/dev.stamp ## the figures (ARGS goes to bench/run.py)
+bench: $(VENV)/bench.stamp ## the figures (ARGS goes to bench/run.py)
 	$(PY) bench/run.py $(ARGS)
 
 chaos: $(VENV)/dev.stamp ## the fault campaign (ARGS="--short", "--seed 7")
@@ -51,5 +51,8 @@ $(VENV)/runtime.stamp: requirements.txt pyproject.toml scripts/setup.sh
 
 $(VENV)/dev.stamp: $(VENV)/runtime.stamp
 	@sh scripts/setup.sh dev
+
+$(VENV)/bench.stamp: $(VENV)/dev.stamp
+	@sh scripts/setup.sh bench
 
 .PHONY: help setup run test check format bench chaos screenshots lock clean

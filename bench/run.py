@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import psycopg  # noqa: E402
 from psycopg import sql  # noqa: E402
 
-from bench import peers, process  # noqa: E402
+from bench import delivered, peers, process  # noqa: E402
 from bench.drain import drain  # noqa: E402
 from bench.latency import floor, latency, quantile  # noqa: E402
 from escalade import embedded  # noqa: E402
@@ -22,6 +22,7 @@ from escalade.migrate import migrate  # noqa: E402
 
 PAGES = int(os.environ.get("BENCH_PAGES", "400"))
 ROWS = int(os.environ.get("BENCH_ROWS", "20000"))
+BURST = int(os.environ.get("BENCH_BURST", "10000"))
 IDLE_SECONDS = float(os.environ.get("BENCH_IDLE_SECONDS", "30"))
 
 
@@ -36,6 +37,8 @@ def main() -> None:
         measure_process(url)
         measure_queue(url)
         measure_peers(url)
+        measure_delivery(url)
+        measure_rivals(url)
 
 
 def new_database(server: str, name: str) -> str:
@@ -78,6 +81,29 @@ def measure_peers(url: str) -> None:
     for processes in (1, 2, 4, 8):
         done = peers.share(url, processes, ROWS)
         say(f"claim and settle, {processes} processes", f"{done.rate:,.0f} attempts a second", "each tried once")
+
+
+def measure_delivery(url: str) -> None:
+    """Over real HTTP, beside a bare pool of threads; the burst meets a receiver that takes 50 ms."""
+    for what, senders, pages, pause in (
+        ("delivered, 16 senders", 16, BURST // 2, 0.0),
+        ("delivered, 64 senders", 64, BURST // 2, 0.0),
+        ("burst, 64 senders, 50 ms", 64, BURST, 0.05),
+    ):
+        ours, bare = delivered.delivered(url, senders, pages, pause), delivered.bare(senders, pages, pause)
+        say(what, f"{ours:,.0f} pages a second", f"bare pool {bare:,.0f}, {ours / bare:.0%}; aim: 80%")
+
+
+def measure_rivals(url: str) -> None:
+    """Other queues on the same server, each at the best of a sweep of its own settings. They are imported here: the
+    tests of this module need none of them."""
+    from bench import rivals
+
+    ours, *others = rivals.all_three(url, ROWS)
+    say(f"drain, Escalade, {ours.setting} senders", f"{ours.rate:,.0f} jobs a second", "best of its sweep")
+    for other in others:
+        ratio = ours.rate / other.rate
+        say(f"drain, {other.name} {other.setting}", f"{other.rate:,.0f} jobs a second", f"ours {ratio:.2f} times")
 
 
 def ms(seconds: float) -> str:

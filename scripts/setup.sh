@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv and installs into it: `runtime` is what serving needs with embedded Postgres, `dev` adds the
-# tools. Called by the Makefile, which knows when an installation is out of date.
+# tools, `bench` the queues to compare with. Called by the Makefile, which knows when an installation is out of date.
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
@@ -98,8 +98,12 @@ dev)
     echo "setup: installing the tools for tests and checks"
     install_extra dev
     ;;
+bench)
+    echo "setup: installing the queues that the benchmark compares with"
+    install_extra bench
+    ;;
 *)
-    fail "say runtime or dev"
+    fail "say runtime, dev or bench"
     ;;
 esac
 touch "$venv/$1.stamp"
