@@ -86,16 +86,25 @@ def test_q33_q36_the_listener_reads_all_the_time_and_holds_no_snapshot(database:
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
-def test_q41_a_database_that_defaults_to_another_isolation_changes_nothing(database: Database, level: str) -> None:
+def test_q41_a_database_that_defaults_to_another_isolation_changes_nothing(
+    database: Database, hands: Hands, level: str
+) -> None:
+    incident = opened(database, people=2)
     [[name]] = factories.run(database, "select current_database()")
     factories.run(database, f"alter database {name} set default_transaction_isolation = '{level}'")
     try:
-        with receiver() as phone, running_engine(database.url, database.doorbell):
-            incident = factories.open_incident(database, factories.ladder(database, phone.url))
-            wait_for(lambda: delivered(database, incident.id))
-            assert len(phone.arrived) == 1
+        taken = hands.start(lambda begin: claim(alone(begin), "one")).done()
+        ack = hands.call(incidents.acknowledge, incident.id, ALICE, before="commit").stopped()
+        late = hands.start(lambda begin: settle(alone(begin), taken, "RETRY")).blocked()
+        ack.done()
+        assert [row.status for row in late.done()] == ["CANCELLED"] * 2
     finally:
         factories.run(database, f"alter database {name} reset default_transaction_isolation")
+
+
+def alone(begin: Any) -> Tx:
+    """Statements that are each a transaction of their own, on the connection of a stepped verb."""
+    return Tx(begin.__self__.conn)
 
 
 def test_q41_a_deadlock_of_a_result_is_tried_again_and_the_page_is_not(

@@ -83,7 +83,10 @@ here = threading.local()
 def request_of(begin: Begin, service_id: int, *keys: str) -> list[Done]:
     """One request with several alerts."""
     here.db = SimpleNamespace(begin=begin)
-    return hooks.accept_all(source(service_id), [alert(key) for key in keys])
+    with begin() as tx:
+        assert tx.now and tx.reading
+        reading = tx.reading
+    return hooks.accept_all(source(service_id), [alert(key) for key in keys], reading)
 
 
 def two_requests(database: Database, hands: Hands, clock: MovedClock) -> list[str]:
