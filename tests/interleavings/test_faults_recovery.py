@@ -148,6 +148,7 @@ def test_q14_a_page_that_is_sent_while_its_process_stops_has_one_end(database: D
             stopping = threading.Thread(target=engine.stop, args=(10,))
             stopping.start()
             wait_for(engine.stopping.is_set)
+            wait_for(lambda: not engine.doorbell.idle, what="engine that takes no more")
             assert reap(database) == 0, "it keeps its lease until the end"
             go.set()
             stopping.join(10)
