@@ -21,11 +21,11 @@ from procrastinate.exceptions import ConnectorException
 from bench.drain import drain
 
 PROBE = 3000
-SENDERS = (16, 32, 64, 128)
+SENDERS = (16, 64, 128, 256)
 # Jobs at once, connections.
 PROCRASTINATE = ((1, 2), (10, 5), (10, 10), (30, 10), (100, 20))
 # Jobs fetched at once, connections.
-PGQUEUER = ((10, 2), (50, 2), (100, 4), (500, 4), (1000, 4))
+PGQUEUER = ((10, 2), (100, 4), (1000, 4), (2000, 4), (5000, 4))
 
 
 @dataclass(frozen=True)
