@@ -41,8 +41,8 @@ KEYS = count()
 EVERYTHING = Room([], [], {}, 1000)
 NOTHING = Transport("nothing", "Nothing", lambda message, network: Receipt(), lambda a: None, str, 0, False, False)
 OLD = """
-insert into incident (id, service_id, service_name, title, details, severity, urgency, status, sanitized, policy, round, step,
-    repeats_left, opened_at, opened_by, last_alert_at, count, resolved_at, resolved_by)
+insert into incident (id, service_id, service_name, title, details, severity, urgency, status, sanitized, policy,
+    round, step, repeats_left, opened_at, opened_by, last_alert_at, count, resolved_at, resolved_by)
 overriding system value
 select 1000000 + n, (select min(id) from service), 'api', 'Disk full on db-' || n, '', 'critical', 'high', 'RESOLVED',
     false, '{"name": "default", "repeat": 0, "steps": []}', 1, 1, 0,
@@ -245,6 +245,8 @@ def measure(empty: str, full: str) -> None:
         for url in (empty, full):
             prepare(url, phone.url)
         found = {url: _both(url) for url in (empty,)}
+        with process.app(full, "--no-engine") as app:
+            _alert(app)
         seconds = fill(full)
         print(f"{ARCHIVED:,} archived and {FUTURE:,} future attempts written in {seconds:.0f} s")
         found[full] = _both(full)

@@ -30,6 +30,7 @@ THEN: tuple[Check, ...] = (
     queue.failed,
     queue.vacuum,
     queue.rate,
+    queue.health,
 )
 # What people say in a configuration file.
 SAID: tuple[Check, ...] = (reach.transports, people.people, people.policies, people.services)

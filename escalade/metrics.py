@@ -1,6 +1,7 @@
 """Prometheus metrics that code counts as it goes; the gauges that are read from the database are in web/metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.samples import Sample
 
 REGISTRY = CollectorRegistry()
 
@@ -48,3 +49,25 @@ last_tick = Gauge(
     "escalade_engine_last_tick_timestamp_seconds", "When the engine last went round, Unix time.", registry=REGISTRY
 )
 listener_up = Gauge("escalade_listener_up", "1 while the doorbell by NOTIFY works.", registry=REGISTRY)
+
+
+def value(counter: Counter) -> float:
+    """What a counter without labels stands at."""
+    return next(sample.value for sample in _samples(counter) if sample.name.endswith("_total"))
+
+
+def total(histogram: Histogram) -> float:
+    """How many observations a histogram without labels has."""
+    return next(sample.value for sample in _samples(histogram) if sample.name.endswith("_count"))
+
+
+def quantile(histogram: Histogram, part: float) -> float:
+    """The bound below which this part of a histogram's observations lies; the largest bound for what lies above all."""
+    buckets = [sample for sample in _samples(histogram) if sample.name.endswith("_bucket")]
+    wanted = part * buckets[-1].value
+    bounds = [float(bucket.labels["le"]) for bucket in buckets if bucket.value >= wanted]
+    return bounds[0] if bounds[0] != float("inf") else float(buckets[-2].labels["le"])
+
+
+def _samples(metric: Counter | Histogram) -> list[Sample]:
+    return [sample for family in metric.collect() for sample in family.samples]

@@ -5,7 +5,6 @@ lock that outlives its transaction.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from escalade import outage, overview
+from escalade import outage, overview, queue_health
 from escalade.checks.finding import Finding, ago, fault, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
@@ -99,3 +99,17 @@ def rate(tx: Tx, config: Config) -> Iterator[Finding]:
         yield warning("rate", f"{text}; docs/queue.md says what to do beyond {HIGH_RATE:g}")
     else:
         yield ok("rate", f"{text} (one Postgres does {HIGH_RATE:g} with ease)")
+
+
+def health(tx: Tx, config: Config) -> Iterator[Finding]:
+    """Each sign of the queue's health that is past its threshold; one line where none is."""
+    signs = queue_health.examine(tx)
+    for sign in signs:
+        note = f" ({sign.note})" if sign.note else ""
+        text = f"{sign.limit.label}: {sign.shown}{note}; {sign.threshold}; {sign.limit.advice}"
+        if sign.state == queue_health.ACT:
+            yield fault(sign.limit.name, text)
+        elif sign.state == queue_health.WATCH:
+            yield warning(sign.limit.name, text)
+    if all(sign.state in (queue_health.OK, queue_health.UNKNOWN) for sign in signs):
+        yield ok("queue health", f"{len(signs)} signs, none past its threshold; /queue shows them all")

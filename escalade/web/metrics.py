@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from escalade import outage, overview
+from escalade import outage, overview, queue_health
 from escalade.db import Tx
 from escalade.errors import Forbidden
 from escalade.holds import TRUST
@@ -21,6 +21,7 @@ from escalade.web.context import context
 blueprint = Blueprint("metrics", __name__)
 
 KEPT = timedelta(days=365)
+STATES = (queue_health.OK, queue_health.WATCH, queue_health.ACT)
 RELATIONS = ("attempt_try", "incident", "incident_event", "notification_attempt", "notification_attempt_archive")
 
 
@@ -60,6 +61,7 @@ class Gauges(Collector):
         seconds = self.tx.value("oldest_snapshot", now=self.tx.now)
         yield gauge("db_oldest_snapshot_seconds", "Age of the oldest open transaction.", seconds)
         yield from self._watch()
+        yield from self._health()
         incidents = GaugeMetricFamily("escalade_incidents_open", "Open incidents.", labels=["status"])
         for status, count in overview.incident_counts(self.tx).items():
             incidents.add_metric([status], count)
@@ -71,6 +73,17 @@ class Gauges(Collector):
         last = outage.latest(self.tx, KEPT)
         yield gauge("last_outage_seconds", "How long delivery was down the last time.", last.seconds if last else 0)
         yield gauge("last_outage_late_pages", "How many pages were late for it.", last.late_pages if last else 0)
+
+    def _health(self) -> Iterator[GaugeMetricFamily]:
+        value = GaugeMetricFamily("escalade_health_value", "Each sign of the queue's health.", labels=["sign"])
+        state = GaugeMetricFamily(
+            "escalade_health_state", "0 all is well, 1 watch, 2 act; absent where it cannot be seen.", labels=["sign"]
+        )
+        for sign in queue_health.examine(self.tx):
+            if sign.value is not None:
+                value.add_metric([sign.limit.name], sign.value)
+                state.add_metric([sign.limit.name], STATES.index(sign.state))
+        yield from (value, state)
 
     def _queue(self) -> Iterator[GaugeMetricFamily]:
         state = self.tx.one(dict, "gauges", now=self.tx.now)

@@ -1,16 +1,18 @@
 -- name: gauges^
 -- The state of the queue, in one look.
 select
-    count(*) filter (where status = 'PENDING' and due_at <= :now) as due,
-    coalesce(extract(epoch from :now - min(due_at) filter (where status = 'PENDING' and due_at <= :now)), 0)::float8
+    count(*) filter (where status = 'PENDING') as due,
+    coalesce(extract(epoch from :now - min(due_at) filter (where status = 'PENDING')), 0)::float8
         as oldest,
     count(*) filter (where status = 'IN_FLIGHT') as in_flight,
     count(*) filter (where status = 'IN_FLIGHT' and lease_until < :now) as overdue,
     (select count(*) from notification_attempt where status = 'FAILED') as failed
 from (
-    select status, due_at, lease_until from notification_attempt where status = 'PENDING' and kind = 'STEP'
+    select status, due_at, lease_until from notification_attempt
+    where status = 'PENDING' and kind = 'STEP' and due_at <= :now
     union all
-    select status, due_at, lease_until from notification_attempt where status = 'PENDING' and kind <> 'STEP'
+    select status, due_at, lease_until from notification_attempt
+    where status = 'PENDING' and kind <> 'STEP' and lane = any('{high,low}') and due_at <= :now
     union all
     select status, due_at, lease_until from notification_attempt where status = 'IN_FLIGHT'
 ) live;

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Flask, g
 
 from escalade import durations
-from escalade.web.pages import acknowledging, attempts, history, incidents, login, now, oncall, setup, words
+from escalade.web.pages import acknowledging, attempts, history, incidents, login, now, oncall, queue, setup, words
 
 
 def install(app: Flask) -> None:
@@ -14,7 +14,7 @@ def install(app: Flask) -> None:
     app.jinja_env.filters["duration"] = durations.words
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.context_processor(reader)
-    for module in (now, history, incidents, attempts, oncall, setup, login, acknowledging):
+    for module in (now, history, incidents, attempts, oncall, queue, setup, login, acknowledging):
         app.register_blueprint(module.pages)
 
 

@@ -1,0 +1,164 @@
+"""The queue's health: what Postgres and this process say of it, each beside its threshold and what to do.
+
+One list, which `doctor`, /metrics and the page of the same name all show. The reads are cheap and lock nothing; what
+this role may not see, or this version of Postgres does not know, says so and is no error.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import psycopg
+
+from escalade import metrics
+from escalade import thresholds as at
+from escalade.db import Tx
+from escalade.thresholds import Limit, written
+
+RATE_SECONDS = 60
+GIGABYTE = 1024.0**3
+OK, WATCH, ACT, UNKNOWN = "ok", "watch", "act", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """One reading: `value` None where it cannot be seen; `note` says more about it."""
+
+    limit: Limit
+    value: float | None
+    note: str = ""
+
+    @property
+    def state(self) -> str:
+        """ok, watch, act or unknown."""
+        if self.value is None:
+            return UNKNOWN
+        return ACT if self.value >= self.limit.act else WATCH if self.value >= self.limit.watch else OK
+
+    @property
+    def shown(self) -> str:
+        """The value as people read it."""
+        if self.value is None:
+            return "cannot be seen"
+        return written(self.value, self.limit.unit)
+
+    @property
+    def threshold(self) -> str:
+        """The two thresholds as people read them."""
+        watch, act = (written(value, self.limit.unit) for value in (self.limit.watch, self.limit.act))
+        return f"watch from {watch}, act from {act}"
+
+
+def examine(tx: Tx) -> list[Sign]:
+    """Every sign, the three signals first. Single statements: a caller's open transaction would end with a refusal."""
+    return [sign for look, limits in LOOKS for sign in _seen(tx, look, limits)]
+
+
+def _seen(tx: Tx, look: Callable[[Tx], Iterable[Sign]], limits: tuple[Limit, ...]) -> list[Sign]:
+    try:
+        return list(look(tx))
+    except psycopg.ProgrammingError as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except psycopg.errors.QueryCanceled:
+        why = "the answer took too long"
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        why = "only the primary knows it"
+    return [Sign(limit, None, why) for limit in limits]
+
+
+def _signals(tx: Tx) -> Iterator[Sign]:
+    done = tx.value("health_rate", now=tx.now, seconds=RATE_SECONDS)
+    yield Sign(at.THROUGHPUT, done / RATE_SECONDS, f"in the last {RATE_SECONDS} s")
+    yield Sign(at.ORDER, 0, "nothing here can measure it: ask whoever receives")
+
+
+def _consumers(tx: Tx) -> Iterator[Sign]:
+    slots = tx.many(dict, "health_slots")
+    readers = [slot["name"] for slot in slots if slot["kind"] == "logical"]
+    yield Sign(at.CONSUMERS, len(readers), ", ".join(readers) or "no logical replication slot")
+    idle = [slot for slot in slots if not slot["active"]]
+    held = sum(slot["held"] or 0.0 for slot in idle)
+    names = ", ".join(f"{slot['name']} ({slot['wal_status'] or 'unknown'})" for slot in idle)
+    yield Sign(at.SLOTS, held / GIGABYTE, names)
+    lost = [slot["name"] for slot in slots if slot["wal_status"] == "lost"]
+    if lost:
+        yield Sign(
+            at.SLOTS, at.SLOTS.act, f"{', '.join(lost)} went past max_slot_wal_keep_size: drop it, and begin anew"
+        )
+
+
+def _claims(tx: Tx) -> Iterator[Sign]:
+    """Of this process: one that does not run the engine knows nothing."""
+    claims = metrics.total(metrics.claim_seconds)
+    if not claims:
+        yield Sign(at.CLAIM, None, "this process has made no claim; ask /metrics of one that has")
+        return
+    yield Sign(at.CLAIM, metrics.quantile(metrics.claim_seconds, 0.99), f"of {claims:,.0f} since the start")
+    yield Sign(at.CONTENTION, metrics.value(metrics.claims_short) / claims)
+
+
+def _backlog(tx: Tx) -> Iterator[Sign]:
+    lanes = tx.many(dict, "health_backlog", now=tx.now)
+    note = ", ".join(f"{lane['due']:,} in the {lane['lane']} lane" for lane in lanes)
+    yield Sign(at.BACKLOG, sum(lane["due"] for lane in lanes), note)
+    yield Sign(at.OLDEST, max(lane["oldest"] for lane in lanes))
+    row = tx.one(dict, "health_leases", now=tx.now)
+    yield Sign(at.LEASES, row["oldest"], f"{row['overdue']:,} of them")
+
+
+def _table(tx: Tx) -> Iterator[Sign]:
+    row = tx.one(dict, "health_table", now=tx.now)
+    running = "" if row["percent"] is None else f", a vacuum is at {row['percent']} %"
+    yield Sign(at.DEAD, row["dead"], f"of {row['live'] + row['dead']:,}{running}")
+    tables, indexes = row["table_bytes"] / GIGABYTE, row["index_bytes"] / GIGABYTE
+    yield Sign(at.SIZE, tables + indexes, f"{tables:.2f} GB of rows, {indexes:.2f} GB of indexes")
+    due = row["dead"] >= at.DEAD.watch
+    vacuumed = row["vacuumed"]
+    note = "never yet" if vacuumed is None else f"{row['vacuums']:,} in all"
+    yield Sign(at.VACUUMED, (vacuumed if vacuumed is not None else at.VACUUMED.act) if due else 0.0, note)
+
+
+def _snapshot(tx: Tx) -> Iterator[Sign]:
+    row = tx.maybe(dict, "health_snapshot", now=tx.now)
+    yield Sign(at.SNAPSHOT, row["age"] if row else 0.0, row["who"] if row else "nobody holds one")
+
+
+def _waits(tx: Tx) -> Iterator[Sign]:
+    row = tx.one(dict, "health_waits", now=tx.now)
+    yield Sign(at.LOCKS, row["longest"], f"{row['locks']} sessions wait")
+    yield Sign(at.SLRU, row["slru"])
+
+
+def _multixact(tx: Tx) -> Iterator[Sign]:
+    yield Sign(at.MULTIXACT, tx.one(dict, "health_multixact")["age"])
+
+
+def _wal(tx: Tx) -> Iterator[Sign]:
+    rate = tx.one(dict, "health_wal", now=tx.now)["rate"]
+    yield Sign(at.WAL, None if rate is None else rate / 1024**2)
+
+
+def _replicas(tx: Tx) -> Iterator[Sign]:
+    rows = tx.many(dict, "health_replicas")
+    note = ", ".join(f"{row['name']}: {row['bytes'] / 1024**2:.1f} MB" for row in rows) or "no replica"
+    yield Sign(at.REPLICA, max((row["seconds"] for row in rows), default=0.0), note)
+
+
+def _rest(tx: Tx) -> Iterator[Sign]:
+    yield Sign(at.NOTIFY, tx.value("health_notifications"))
+    row = tx.one(dict, "health_connections")
+    yield Sign(at.CONNECTIONS, row["used"] / row["most"], f"{row['used']} of {row['most']}")
+
+
+LOOKS: tuple[tuple[Callable[[Tx], Iterable[Sign]], tuple[Limit, ...]], ...] = (
+    (_signals, (at.THROUGHPUT, at.ORDER)),
+    (_consumers, (at.CONSUMERS, at.SLOTS)),
+    (_claims, (at.CLAIM, at.CONTENTION)),
+    (_backlog, (at.BACKLOG, at.OLDEST, at.LEASES)),
+    (_table, (at.DEAD, at.SIZE, at.VACUUMED)),
+    (_snapshot, (at.SNAPSHOT,)),
+    (_waits, (at.LOCKS, at.SLRU)),
+    (_multixact, (at.MULTIXACT,)),
+    (_wal, (at.WAL,)),
+    (_replicas, (at.REPLICA,)),
+    (_rest, (at.NOTIFY, at.CONNECTIONS)),
+)
