@@ -6,6 +6,7 @@ this role may not see, or this version of Postgres does not know, says so and is
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
 
@@ -75,15 +76,16 @@ def _consumers(tx: Tx) -> Iterator[Sign]:
     slots = tx.many(dict, "health_slots")
     readers = [slot["name"] for slot in slots if slot["kind"] == "logical"]
     yield Sign(at.CONSUMERS, len(readers), ", ".join(readers) or "no logical replication slot")
-    idle = [slot for slot in slots if not slot["active"]]
-    held = sum(slot["held"] or 0.0 for slot in idle)
-    names = ", ".join(f"{slot['name']} ({slot['wal_status'] or 'unknown'})" for slot in idle)
-    yield Sign(at.SLOTS, held / GIGABYTE, names)
-    lost = [slot["name"] for slot in slots if slot["wal_status"] == "lost"]
-    if lost:
-        yield Sign(
+    yield _idle([slot for slot in slots if not slot["active"]])
+
+
+def _idle(slots: list[dict[str, Any]]) -> Sign:
+    if lost := [slot["name"] for slot in slots if slot["wal_status"] == "lost"]:
+        return Sign(
             at.SLOTS, at.SLOTS.act, f"{', '.join(lost)} went past max_slot_wal_keep_size: drop it, and begin anew"
         )
+    names = ", ".join(f"{slot['name']} ({slot['wal_status'] or 'unknown'})" for slot in slots)
+    return Sign(at.SLOTS, sum(slot["held"] or 0.0 for slot in slots) / GIGABYTE, names)
 
 
 def _claims(tx: Tx) -> Iterator[Sign]:

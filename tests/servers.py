@@ -39,6 +39,7 @@ class Server:
     data: Path
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
+    options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.programs = _programs({})
@@ -63,7 +64,7 @@ class Server:
     def start(self) -> None:
         """Start it and wait until it answers. Raises RuntimeError where it does not."""
         command = [str(self.programs / "postgres"), "-D", str(self.data), "-p", str(self.port)]
-        for option in OPTIONS:
+        for option in (*OPTIONS, *self.options):
             command += ["-c", option]
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:

@@ -138,7 +138,8 @@ def test_the_archive_is_part_of_one_incidents_attempts(caller: Api, database: Da
     run(
         database,
         "with moved as (delete from notification_attempt where incident_id = %s returning *)"
-        " insert into notification_attempt_archive select * from moved",
+        " insert into notification_attempt_archive"
+        " select (jsonb_populate_record(null::notification_attempt_archive, to_jsonb(moved))).* from moved",
         incident_id,
     )
     assert len(caller.get(f"/attempts?incident={incident_id}")["attempts"]) == 2
