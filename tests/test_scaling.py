@@ -18,7 +18,7 @@ from tests.engines import running_engine
 from tests.receiver import receiver, wait_for
 from tests.servers import Server
 
-PUBLICATION = "create publication escalade_events for table incident_event with (publish = 'insert')"
+PUBLICATION = "create publication incident_events for table incident_event with (publish = 'insert')"
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def reading(server: Server, into: Path) -> Iterator[None]:
     """Somebody who reads the events as they are committed, as Debezium would."""
     command = [server.programs / "pg_recvlogical", "-d", server.url("events"), "--slot=events", "--plugin=pgoutput"]
     subprocess.run([*command, "--create-slot"], check=True, capture_output=True)
-    follow = [*command, "--start", "-o", "proto_version=1", "-o", "publication_names=escalade_events", "-F", "0"]
+    follow = [*command, "--start", "-o", "proto_version=1", "-o", "publication_names=incident_events", "-F", "0"]
     process = subprocess.Popen([*follow, "-f", into], stderr=subprocess.DEVNULL)
     try:
         yield
