@@ -116,7 +116,7 @@ def _table(tx: Tx) -> Iterator[Sign]:
     due = row["dead"] >= at.DEAD.watch
     vacuumed = row["vacuumed"]
     note = "never yet" if vacuumed is None else f"{row['vacuums']:,} in all"
-    yield Sign(at.VACUUMED, (vacuumed if vacuumed is not None else at.VACUUMED.act) if due else 0.0, note)
+    yield Sign(at.VACUUMED, (vacuumed if vacuumed is not None else at.VACUUMED.watch) if due else 0.0, note)
 
 
 def _snapshot(tx: Tx) -> Iterator[Sign]:
