@@ -49,9 +49,11 @@ class Sign:
         return f"watch from {watch}, act from {act}"
 
 
-def examine(tx: Tx) -> list[Sign]:
-    """Every sign, the three signals first. Single statements: a caller's open transaction would end with a refusal."""
-    return [sign for look, limits in LOOKS for sign in _seen(tx, look, limits)]
+def examine(tx: Tx, *, claims: bool = True) -> list[Sign]:
+    """Every sign, the three signals first; without `claims`, none of this process's own claims. Single statements: a
+    caller's open transaction would end with a refusal."""
+    looks = [(look, limits) for look, limits in LOOKS if claims or look is not _claims]
+    return [sign for look, limits in looks for sign in _seen(tx, look, limits)]
 
 
 def _seen(tx: Tx, look: Callable[[Tx], Iterable[Sign]], limits: tuple[Limit, ...]) -> list[Sign]:
