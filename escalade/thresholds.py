@@ -148,8 +148,8 @@ WAL = Limit(
     "wal_bytes_per_second",
     "WAL a second, on average",
     "MB",
-    10,
-    50,
+    32,
+    100,
     "see that disks and replicas keep up with it",
 )
 REPLICA = Limit(

@@ -72,7 +72,7 @@ def test_all_is_well(database: Database, person: int, examine: Examine) -> None:
     with running_engine(database.url):
         wait_for(lambda: factories.run(database, "select 1 from engine_instance"))
         found = examine(ESCALADE_SECRET_KEY="sixteen characters")
-    assert {finding.level for finding in found} == {"ok"}
+    assert [finding.line for finding in found if finding.level != "ok"] == []
     assert {finding.check for finding in found} >= {"configuration", "base URL", "database", "schema", "clocks"}
     assert {finding.check for finding in found} >= {"engines", "transports", "people", "schedules", "policies"}
     assert {finding.check for finding in found} >= {"services", "queue", "failed", "vacuum", "rate"}

@@ -63,8 +63,8 @@ where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid
 select mxid_age(datminmxid)::float8 as age from pg_database where datname = current_database();
 
 -- name: health_wal^
--- WAL a second, on average since the statistics were reset.
-select (wal_bytes / greatest(extract(epoch from :now - stats_reset), 1))::float8 as rate from pg_stat_wal;
+-- WAL a second, on average since the statistics were reset, or over ten minutes where that was later.
+select (wal_bytes / greatest(extract(epoch from :now - stats_reset), 600))::float8 as rate from pg_stat_wal;
 
 -- name: health_replicas
 -- How far each replica is behind, in seconds and in bytes.
