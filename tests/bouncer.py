@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.servers import free_port
+from tests.commands import free_port
 
 SETTINGS = """[databases]
 * = host={host} port={port} user={user}

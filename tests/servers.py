@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import psycopg
 
 from escalade.embedded import _programs
 from escalade.unprivileged import Account, account_for
+from tests.commands import free_port
 
 USER = "escalade"
 SECONDS = 60.0
@@ -22,14 +22,6 @@ OPTIONS = (
     "max_connections=150",
     "log_checkpoints=off",
 )
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """Receivers that are down, slow, wrong or too busy: who still gets what, how often, and what is to be seen of it."""
 
-import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from escalade.transports import TRANSPORTS
 from tests import factories
 from tests.acting import ALICE, claim, do, end, entries, rows, state
 from tests.clock import MovedClock
+from tests.commands import free_port
 from tests.engines import NETWORK, running_engine
 from tests.receiver import Receiver, receiver, wait_for
 
@@ -28,13 +28,6 @@ def phone() -> Iterator[Receiver]:
     """Where everybody's webhooks lead."""
     with receiver() as found:
         yield found
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def page(database: Database, incident_id: int, number: int = 0) -> dict[str, object]:

@@ -85,7 +85,7 @@ def test_q24_a_process_that_reaches_only_the_standby_says_so_and_works_once_it_i
     stage.launch(app)
     stage.wait_ready(app)
     # The primary is out of reach, so that only the standby is left.
-    app.cables[0].close()
+    app.wires[0].end()
     assert wait_for(lambda: not app.ready(), 20, "an end of readiness")
     assert alert(app, "refused") is None
     stage.primary.kill()

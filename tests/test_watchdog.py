@@ -176,7 +176,7 @@ def test_q32_an_engine_that_stands_still_turns_both_red_with_the_reason(
             for path in ("/healthz", "/readyz"):
                 status, reason = ask(path)
                 assert status == 503 and reason.startswith("the engine has stood still for ") and reason.endswith(" s")
-            wait_for(lambda: metrics.stalls.labels("engine")._value.get() == before + 1)
+            wait_for(lambda: metrics.stalls.labels("engine")._value.get() > before)
             assert engine.thread.is_alive(), "another thread beside it would share what it has in hand"
             go.set()
             wait_for(lambda: ask("/healthz")[0] == ask("/readyz")[0] == 200)

@@ -4,7 +4,7 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -20,7 +20,7 @@ class Wire:
         self.pairs: list[tuple[socket.socket, socket.socket]] = []
         self.opened = 0
         self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
+        self.port: int = self.listener.getsockname()[1]
         self.url = make_conninfo(url, host="127.0.0.1", port=self.port)
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -31,7 +31,15 @@ class Wire:
             except OSError:
                 return
             self.opened += 1
-            threading.Thread(target=self._pass, args=(near, self._reach()), daemon=True).start()
+            threading.Thread(target=self._join, args=(near,), daemon=True).start()
+
+    def _join(self, near: socket.socket) -> None:
+        try:
+            far = self._reach()
+        except OSError:
+            near.close()  # the server is away
+            return
+        self._pass(near, far)
 
     def _reach(self) -> socket.socket:
         host, port = str(self.target["host"]), int(str(self.target.get("port", 5432)))
@@ -72,7 +80,8 @@ class Wire:
         """Take no more connections, and close all."""
         self.ended.set()
         # A thread that waits in accept would keep the port open.
-        self.listener.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.cut()
 

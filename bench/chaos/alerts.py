@@ -1,10 +1,10 @@
 """Alerts that come in, and people who acknowledge, whatever is broken: each asks again until it is answered."""
 
+import http.client
 import json
 import random
 import threading
 import time
-import urllib.error
 import urllib.request
 from typing import Any
 
@@ -84,5 +84,5 @@ class Alerts:
                 asked = urllib.request.Request(url, json.dumps(body).encode(), headers)
                 with urllib.request.urlopen(asked, timeout=3) as answer:
                     return json.load(answer)
-            except (OSError, ValueError, urllib.error.HTTPError, ConnectionError):
+            except (OSError, ValueError, http.client.HTTPException):  # killed in the middle of its answer, too
                 time.sleep(PAUSE)

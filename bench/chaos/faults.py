@@ -89,13 +89,15 @@ class Breaker:
         """Swallow what passes between these processes and the database; afterwards it goes on, or is reset."""
         fault.everybody = len(apps) == len(self.stage.apps)
         for app in apps:
-            for cable in app.cables:
-                cable.cut()
+            for wire in app.wires:
+                wire.hangs.set()
         time.sleep(self.rng.uniform(*CUT))
         for app in apps:
             reset = self.rng.random() < 0.5
-            for cable in app.cables:
-                cable.mend(reset=reset)
+            for wire in app.wires:
+                if reset:
+                    wire.cut()
+                wire.hangs.clear()
 
     def terminate(self, fault: Fault) -> None:
         """End every backend of the database."""

@@ -1,4 +1,4 @@
-"""What a campaign plays on: servers, cables, and processes of `python app.py serve`."""
+"""What a campaign plays on: servers, wires, and processes of `python app.py serve`."""
 
 import os
 import signal
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import psycopg
 
-from bench.chaos.cable import Cable
 from bench.process import KEY, ROOT
 from escalade.migrate import migrate
-from tests.servers import USER, Server, free_port, pair
+from tests.commands import free_port
+from tests.servers import USER, Server, pair
+from tests.wire import Wire
 
 DATABASE = "chaos"
 LEASE = 7.0
@@ -41,9 +42,9 @@ create trigger chaos_claimed after update on notification_attempt for each row
 
 @dataclass
 class App:
-    """One process, with cables of its own to each server."""
+    """One process, with wires of its own to each server."""
 
-    cables: list[Cable]
+    wires: list[Wire]
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
 
@@ -55,7 +56,7 @@ class App:
     @property
     def database(self) -> str:
         """How it reaches the servers: whichever takes writes."""
-        hosts = ",".join(f"127.0.0.1:{cable.port}" for cable in self.cables)
+        hosts = ",".join(f"127.0.0.1:{wire.port}" for wire in self.wires)
         return f"postgresql://{USER}@{hosts}/{DATABASE}?target_session_attrs=read-write"
 
     def start(self, log: Path) -> None:
@@ -104,7 +105,7 @@ class Stage:
         migrate(self.primary.url(DATABASE))
         with self.connect() as conn:
             conn.execute(WATCH)
-        self.apps = [App([Cable(server.port) for server in self.servers]) for _ in range(processes)]
+        self.apps = [App([Wire(server.url()) for server in self.servers]) for _ in range(processes)]
 
     def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
         """A connection to the primary that no fault touches but its own end."""
@@ -147,8 +148,8 @@ class Stage:
         for app in self.apps:
             if app.process is not None and app.process.poll() is None:
                 app.end(signal.SIGKILL)
-            for cable in app.cables:
-                cable.close()
+            for wire in app.wires:
+                wire.end()
         for server in self.servers:
             server.kill()
 
