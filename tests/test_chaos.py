@@ -62,7 +62,7 @@ def test_a_page_that_came_to_no_good_end_is_lost(status: str) -> None:
 def test_a_page_cancelled_for_no_reason_is_lost() -> None:
     record = sound()
     record.attempts = [replace(record.attempts[0], status="CANCELLED")]
-    assert check(record, LEASE).lost == ["attempt 7 was cancelled, and nobody had acknowledged"]
+    assert check(record, LEASE).lost == ["attempt 7 was cancelled, and nobody had stopped it"]
     record.answers = [Answer(1, 100.3, frozenset())]
     assert check(record, LEASE).faults == []
 
@@ -113,7 +113,25 @@ def test_a_page_is_late_after_its_lease_and_two_seconds_but_for_the_time_nobody_
     assert "came 12.0 s late" in check(record, LEASE).late[0]
     record.faults = [Fault("kill", 100.0, 111.0)]
     assert check(record, LEASE).late
-    record.faults = [Fault("restart", 101.0, 105.0, everybody=True), Fault("cut", 104.0, 106.0, everybody=True)]
+    record.faults = [Fault("restart", 101.0, 115.0, 105.0), Fault("cut", 104.0, 115.0, 106.0)]
+    assert check(record, LEASE).late == []
+
+
+def test_a_fault_after_the_page_was_recorded_excuses_no_second_one() -> None:
+    record = sound()
+    record.requests.append(again())
+    record.attempts = [doubtful()]
+    record.faults = [Fault("kill", 104.0, 107.0)]
+    assert "nothing had broken" in check(record, LEASE).known[0]
+
+
+def test_a_page_in_doubt_is_late_where_it_is_not_sent_again_within_its_lease_and_two_seconds() -> None:
+    record = sound()
+    record.requests.append(Request(7, 1, "key", 4001, 111.0, 111.1))
+    record.attempts = [doubtful()]
+    record.faults = [Fault("kill_in_send", 100.15, 112.0)]
+    assert check(record, LEASE).late == ["attempt 7 was sent again only after 10.9 s"]
+    record.faults.append(Fault("restart", 102.0, 112.0, 106.0))
     assert check(record, LEASE).late == []
 
 

@@ -27,10 +27,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="the same seed, the same faults")
     parser.add_argument("--short", action="store_true", help="200 pages and a few faults")
     parser.add_argument("--pages", type=int, help="how many pages go out")
+    parser.add_argument("--kills", type=int, help="how many processes are killed")
     parser.add_argument("--processes", type=int, help="how many processes serve the database")
     chosen = parser.parse_args(arguments)
     size = SHORT if chosen.short else FULL
     size = replace(size, pages=chosen.pages or size.pages, processes=chosen.processes or size.processes)
+    size = replace(size, kills=size.kills if chosen.kills is None else chosen.kills)
     started = time.monotonic()
     record = campaign(size, chosen.seed)
     verdict = check(record, LEASE)
@@ -72,14 +74,16 @@ def report(record: Record, verdict: Verdict) -> None:
     """One line a count, then every single fault found."""
     kinds = Counter(fault.kind for fault in record.faults)
     print("broken: " + ", ".join(f"{count} x {kind}" for kind, count in sorted(kinds.items())))
-    print(f"alerts accepted                      {len(record.accepted)} ({len(record.answers)} acknowledged)")
+    print(
+        f"alerts accepted                      {len(record.accepted)} ({len(record.answers)} acknowledged or resolved)"
+    )
     print(f"pages sent                           {verdict.sent}")
     print(f"lost                                 {len(verdict.lost)}")
     print(f"claimed twice at once                {len(verdict.double_claims)}")
     print(f"duplicates with known outcome        {len(verdict.known)}")
     print(f"duplicates with unknown outcome      {verdict.unknown}")
     print(f"late past lease + 2 s                {len(verdict.late)}")
-    print(f"paged after the acknowledgement      {len(verdict.after_acknowledge)}")
+    print(f"paged after it was stopped           {len(verdict.after_acknowledge)}")
     for line in verdict.faults[:40]:
         print(f"  {line}")
 

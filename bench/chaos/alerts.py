@@ -1,4 +1,4 @@
-"""Alerts that come in, and people who acknowledge, whatever is broken: each asks again until it is answered."""
+"""Alerts that come in, and people who acknowledge and resolve, whatever is broken: each asks until it is answered."""
 
 import http.client
 import json
@@ -13,8 +13,8 @@ from bench.chaos.stage import Stage
 from bench.process import KEY
 
 PAUSE = 0.05
-# Of so many incidents one is acknowledged.
-ACKNOWLEDGED = 8
+# Of so many incidents one is acknowledged or, in turn, resolved.
+STOPPED = 8
 
 
 class Alerts:
@@ -61,8 +61,9 @@ class Alerts:
                 continue
             incident = self._alert(mine, rng)
             self.record.accepted.add(incident)
-            if mine % ACKNOWLEDGED == 0:
-                self.record.answers.append(self._acknowledge(incident, rng))
+            if mine % STOPPED == 0:
+                verb = "acknowledge" if mine % (2 * STOPPED) else "resolve"
+                self.record.answers.append(self._stop(incident, verb, rng))
             time.sleep(len(self.threads) / self.rate)
 
     def _alert(self, number: int, rng: random.Random) -> int:
@@ -70,8 +71,8 @@ class Alerts:
         answer = self._ask(f"/hooks/{KEY}", body, rng)
         return int(answer["incidents"][0]["id"])
 
-    def _acknowledge(self, incident: int, rng: random.Random) -> Answer:
-        answer = self._ask(f"/api/v1/incidents/{incident}/acknowledge", {}, rng)
+    def _stop(self, incident: int, verb: str, rng: random.Random) -> Answer:
+        answer = self._ask(f"/api/v1/incidents/{incident}/{verb}", {}, rng)
         named = frozenset(int(page["attempt_id"]) for page in answer["in_flight"])
         return Answer(incident, time.time(), named)
 

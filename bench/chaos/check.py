@@ -8,6 +8,8 @@ from bench.chaos.record import Attempt, Claim, Fault, Record, Request
 
 # Recovery takes a lease and at most this long, in seconds.
 GRACE = 2.0
+# How long after its answer a page is recorded, at the latest, where nothing breaks, in seconds.
+SETTLE = 2.0
 # Between a send's start and its arrival, in seconds: what was acknowledged a moment ago may still be on the wire.
 WIRE = 0.05
 
@@ -42,6 +44,7 @@ def check(record: Record, lease: float) -> Verdict:
     for attempt in record.attempts:
         requests = came.get(attempt.id, [])
         verdict.late += late(attempt, requests, record.faults, lease)
+        verdict.late += late_again(requests, record.faults, lease)
         for earlier, later in zip(requests, requests[1:], strict=False):
             why = known(attempt, earlier, later, record.faults)
             verdict.known += [f"attempt {attempt.id} was sent twice: {why}"] if why else []
@@ -64,7 +67,7 @@ def lost(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
         elif attempt.status not in ("DELIVERED", "CANCELLED"):
             yield f"attempt {attempt.id} is {attempt.status} at the end"
         elif attempt.status == "CANCELLED" and attempt.incident not in {answer.incident for answer in record.answers}:
-            yield f"attempt {attempt.id} was cancelled, and nobody had acknowledged"
+            yield f"attempt {attempt.id} was cancelled, and nobody had stopped it"
 
 
 def double_claims(claims: Sequence[Claim]) -> Iterator[str]:
@@ -82,8 +85,9 @@ def known(attempt: Attempt, earlier: Request, later: Request, faults: Sequence[F
     first was in doubt, or it came under another key."""
     if earlier.key != later.key:
         return "under two keys"
-    if not any(fault.began <= later.arrived and fault.ended >= earlier.arrived for fault in faults):
-        return "and nothing had broken in between"
+    recorded = (earlier.answered or later.arrived) + SETTLE
+    if not any(fault.began <= recorded and fault.ended >= earlier.arrived for fault in faults):
+        return "and nothing had broken when the first was recorded"
     if "unknown" not in attempt.tries:
         return "and its tries do not say that the first was in doubt"
     return None
@@ -98,21 +102,31 @@ def late(attempt: Attempt, requests: Sequence[Request], faults: Sequence[Fault],
             yield f"attempt {attempt.id} came {waited:.1f} s late, the database having been away for {away:.1f} s"
 
 
+def late_again(requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
+    """A page in doubt that was not sent again within a lease and two seconds."""
+    for earlier, later in zip(requests, requests[1:], strict=False):
+        away = out_of_reach(faults, earlier.arrived, later.arrived)
+        if later.arrived - earlier.arrived - away > lease + GRACE:
+            yield f"attempt {later.attempt} was sent again only after {later.arrived - earlier.arrived:.1f} s"
+
+
 def out_of_reach(faults: Sequence[Fault], start: float, end: float) -> float:
     """For how many of these seconds no process could reach the database."""
     total, reached = 0.0, start
-    for fault in sorted((fault for fault in faults if fault.everybody), key=lambda item: item.began):
-        begun, ended = max(fault.began, reached), min(fault.ended, end)
+    for fault in sorted(faults, key=lambda item: item.began):
+        if fault.away_until is None:
+            continue
+        begun, ended = max(fault.began, reached), min(fault.away_until, end)
         total += max(0.0, ended - begun)
         reached = max(reached, ended)
     return total
 
 
 def after_acknowledge(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
-    """Pages that arrived after the server had said that the incident is acknowledged, unnamed by that answer."""
+    """Pages that arrived after the server had said that their incident is acknowledged or resolved, unnamed by it."""
     said = {answer.incident: answer for answer in record.answers}
     for requests in came.values():
         for request in requests:
             answer = said.get(request.incident)
             if answer and request.arrived > answer.at + WIRE and request.attempt not in answer.in_flight:
-                yield f"attempt {request.attempt} arrived after incident {request.incident} had been acknowledged"
+                yield f"attempt {request.attempt} arrived after incident {request.incident} had been stopped"

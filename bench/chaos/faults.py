@@ -80,14 +80,13 @@ class Breaker:
 
     def restart(self, fault: Fault, order: signal.Signals) -> None:
         """Restart the database."""
-        fault.everybody = True
         self.stage.primary.stop(order)
         time.sleep(self.rng.uniform(0.0, 2.0))
         self.stage.primary.start()
+        fault.away_until = time.time()
 
     def cut(self, fault: Fault, apps: list[App]) -> None:
         """Swallow what passes between these processes and the database; afterwards it goes on, or is reset."""
-        fault.everybody = len(apps) == len(self.stage.apps)
         for app in apps:
             for wire in app.wires:
                 wire.hangs.set()
@@ -98,10 +97,11 @@ class Breaker:
                 if reset:
                     wire.cut()
                 wire.hangs.clear()
+        if len(apps) == len(self.stage.apps):
+            fault.away_until = time.time()
 
     def terminate(self, fault: Fault) -> None:
         """End every backend of the database."""
-        fault.everybody = True
         self.stage.primary.run(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{DATABASE}'")
 
     def pause(self, fault: Fault) -> None:
@@ -117,16 +117,16 @@ class Breaker:
         if self.disk is None:
             fault.kind += " (no disk of its own)"
             return
-        fault.everybody = True
         self.disk.fill()
         time.sleep(FULL)
         self.disk.free()
         for server in (self.stage.primary, *self.standbys):
             server.start()
+        fault.away_until = time.time()
 
     def failover(self, fault: Fault) -> None:
         """The primary dies with all its backends; its standby takes over."""
-        fault.everybody = True
         self.stage.primary.kill()
         self.stage.primary = self.standbys.pop(0)
         self.stage.primary.promote()
+        fault.away_until = time.time()

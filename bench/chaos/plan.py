@@ -22,7 +22,7 @@ class Size:
     failover: bool
 
 
-FULL = Size(2000, 3, 24, 5, 6, 4, 2, 1, True)
+FULL = Size(2200, 3, 24, 5, 6, 4, 2, 1, True)
 SHORT = Size(200, 2, 4, 1, 1, 1, 0, 0, False)
 
 

@@ -17,17 +17,18 @@ class Request:
 
 @dataclass
 class Fault:
-    """Something that was broken, from when to when; `everybody` where no process could reach the database."""
+    """Something that was broken: from when, until when every process was ready again, and, where no process could
+    reach the database, until when (`away_until`)."""
 
     kind: str
     began: float
     ended: float = 0.0
-    everybody: bool = False
+    away_until: float | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An incident that was acknowledged: when the server said so, and which attempts it said were under way."""
+    """An incident acknowledged or resolved: when the server said so, and which attempts it said were under way."""
 
     incident: int
     at: float
