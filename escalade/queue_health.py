@@ -16,6 +16,8 @@ from escalade.db import Tx
 from escalade.thresholds import Limit, written
 
 RATE_SECONDS = 60
+# Of fewer claims a share says nothing.
+ENOUGH_CLAIMS = 200
 GIGABYTE = 1024.0**3
 OK, WATCH, ACT, UNKNOWN = "ok", "watch", "act", "unknown"
 
@@ -71,7 +73,7 @@ def _seen(tx: Tx, look: Callable[[Tx], Iterable[Sign]], limits: tuple[Limit, ...
 def _signals(tx: Tx) -> Iterator[Sign]:
     done = tx.value("health_rate", now=tx.now, seconds=RATE_SECONDS)
     yield Sign(at.THROUGHPUT, done / RATE_SECONDS, f"in the last {RATE_SECONDS} s")
-    yield Sign(at.ORDER, 0, "nothing here can measure it: ask whoever receives")
+    yield Sign(at.ORDER, None, "nothing here can measure it: ask whoever receives")
 
 
 def _consumers(tx: Tx) -> Iterator[Sign]:
@@ -97,7 +99,10 @@ def _claims(tx: Tx) -> Iterator[Sign]:
         yield Sign(at.CLAIM, None, "this process has made no claim; ask /metrics of one that has")
         return
     yield Sign(at.CLAIM, metrics.quantile(metrics.claim_seconds, 0.99), f"of {claims:,.0f} since the start")
-    yield Sign(at.CONTENTION, metrics.value(metrics.claims_short) / claims)
+    if claims < ENOUGH_CLAIMS:
+        yield Sign(at.CONTENTION, None, f"fewer than {ENOUGH_CLAIMS} claims so far")
+    else:
+        yield Sign(at.CONTENTION, metrics.value(metrics.claims_short) / claims)
 
 
 def _backlog(tx: Tx) -> Iterator[Sign]:
@@ -118,7 +123,12 @@ def _table(tx: Tx) -> Iterator[Sign]:
     due = row["dead"] >= at.DEAD.watch
     vacuumed = row["vacuumed"]
     note = "never yet" if vacuumed is None else f"{row['vacuums']:,} in all"
-    yield Sign(at.VACUUMED, (vacuumed if vacuumed is not None else at.VACUUMED.watch) if due else 0.0, note)
+    if due:
+        yield Sign(at.VACUUMED, vacuumed if vacuumed is not None else at.VACUUMED.watch, note)
+    else:
+        yield Sign(
+            at.VACUUMED, None if vacuumed is None else min(vacuumed, at.VACUUMED.watch - 1), f"{note}, nothing to do"
+        )
 
 
 def _snapshot(tx: Tx) -> Iterator[Sign]:

@@ -97,7 +97,7 @@ DEAD = Limit(
     "autovacuum does not keep up: end old transactions (below), then: vacuum notification_attempt",
 )
 SIZE = Limit(
-    "queue_bytes",
+    "queue_gigabytes",
     "Size of the queue's table and indexes",
     "GB",
     2,
@@ -145,7 +145,7 @@ MULTIXACT = Limit(
     "run VACUUM FREEZE on the tables that are oldest",
 )
 WAL = Limit(
-    "wal_bytes_per_second",
+    "wal_megabytes_per_second",
     "WAL a second, on average",
     "MB",
     32,
@@ -161,7 +161,7 @@ REPLICA = Limit(
     "pages not yet there are lost with the primary: look at its network and load",
 )
 SLOTS = Limit(
-    "idle_slot_bytes",
+    "idle_slot_gigabytes",
     "WAL held by replication slots that nobody reads",
     "GB",
     0.5,

@@ -38,7 +38,12 @@ def test_on_an_empty_queue_nothing_is_past_its_threshold(database: Database) -> 
     found = signs(database)
     assert len(found) >= 18
     assert [name for name, one in found.items() if one.state == queue_health.ACT] == []
-    assert {name for name, one in found.items() if one.state == queue_health.UNKNOWN} <= {"claim_seconds"}
+    assert {name for name, one in found.items() if one.state == queue_health.UNKNOWN} <= {
+        "claim_seconds",
+        "claims_short_ratio",
+        "strict_order",
+        "autovacuum_age_seconds",
+    }
     assert all(one.limit.advice and one.limit.label for one in found.values())
 
 
@@ -104,11 +109,11 @@ def test_slots_that_nobody_reads_are_seen_with_what_they_hold(database: Database
     with psycopg.connect(database.url, autocommit=True) as conn:
         conn.execute("select pg_create_physical_replication_slot('forgotten', true)")
         try:
-            found = sign(database, "idle_slot_bytes")
+            found = sign(database, "idle_slot_gigabytes")
             assert found.note.startswith("forgotten (") and found.value is not None
         finally:
             conn.execute("select pg_drop_replication_slot('forgotten')")
-    assert "forgotten" not in sign(database, "idle_slot_bytes").note
+    assert "forgotten" not in sign(database, "idle_slot_gigabytes").note
 
 
 def test_dead_rows_count_what_vacuum_has_not_taken(database: Database) -> None:

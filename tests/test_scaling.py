@@ -98,7 +98,7 @@ def test_a_consumer_that_has_gone_away_loses_its_place_and_the_pager_goes_on(
     with receiver() as phone, running_engine(database.url, database.doorbell):
         factories.open_incident(database, factories.ladder(database, phone.url))
         phone.wait(1)
-    sign = consumers(database)["idle_slot_bytes"]
+    sign = consumers(database)["idle_slot_gigabytes"]
     assert sign.state == queue_health.ACT
     assert sign.note == "events went past max_slot_wal_keep_size: drop it, and begin anew"
 

@@ -112,4 +112,4 @@ def health(tx: Tx, config: Config) -> Iterator[Finding]:
         elif sign.state == queue_health.WATCH:
             yield warning(sign.limit.name, text)
     if all(sign.state in (queue_health.OK, queue_health.UNKNOWN) for sign in signs):
-        yield ok("queue health", f"{len(signs)} signs, none past its threshold; /queue shows them all")
+        yield ok("queue health", f"{len(signs)} signs, none past its threshold; /queue shows them, and the claims")
