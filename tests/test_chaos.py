@@ -113,6 +113,12 @@ def test_a_page_is_late_after_its_lease_and_two_seconds_but_for_the_time_nobody_
     assert "came 12.0 s late" in check(record, LEASE).late[0]
     record.faults = [Fault("kill", 100.0, 111.0)]
     assert check(record, LEASE).late
+    record.faults = [Fault("kill", 102.9, 111.0)]
+    assert "came 9.1 s late" in check(record, LEASE).late[0]
+    record.faults = [Fault("kill", 103.1, 111.0)]
+    assert check(record, LEASE).late == []
+    record.faults = [Fault("kill", 109.5, 111.0)]
+    assert check(record, LEASE).late
     record.faults = [Fault("restart", 101.0, 115.0, 105.0), Fault("cut", 104.0, 115.0, 106.0)]
     assert check(record, LEASE).late == []
 
@@ -130,7 +136,7 @@ def test_a_page_in_doubt_is_late_where_it_is_not_sent_again_within_its_lease_and
     record.requests.append(Request(7, 1, "key", 4001, 111.0, 111.1))
     record.attempts = [doubtful()]
     record.faults = [Fault("kill_in_send", 100.15, 112.0)]
-    assert check(record, LEASE).late == ["attempt 7 was sent again only after 10.9 s"]
+    assert check(record, LEASE).late == ["attempt 7 was sent again only after 10.8 s"]
     record.faults.append(Fault("restart", 102.0, 112.0, 106.0))
     assert check(record, LEASE).late == []
 

@@ -115,6 +115,9 @@ def test_a_database_that_hangs_holds_readyz_and_not_healthz(
             stack.enter_context(opened(server, asked("/readyz")))
         assert all(waiting.acquire(timeout=SECONDS) for _ in range(lanes.HEALTH_THREADS["/readyz"]))
         assert status(server, "/healthz") == 200
+        let_go.set()
+        # Once these are answered, so are those before them, and no thread is left behind to write to a closed server.
+        assert [status(server, "/readyz") for _ in range(3)] == [200] * 3
 
 
 @pytest.mark.parametrize("requests", [[], [SimpleNamespace()], [SimpleNamespace(path="/healthzz")]])

@@ -94,20 +94,30 @@ def known(attempt: Attempt, earlier: Request, later: Request, faults: Sequence[F
 
 
 def late(attempt: Attempt, requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
-    """A first arrival later than a lease and two seconds, but for the time in which the database was out of reach."""
-    if requests:
-        waited = requests[0].arrived - attempt.first_due
-        away = out_of_reach(faults, attempt.first_due, requests[0].arrived)
-        if waited - away > lease + GRACE:
-            yield f"attempt {attempt.id} came {waited:.1f} s late, the database having been away for {away:.1f} s"
+    """A first arrival later than a lease and two seconds."""
+    if requests and (waited := overdue(faults, attempt.first_due, requests[0].arrived, lease)):
+        tries = ", ".join(attempt.tries)
+        yield f"attempt {attempt.id} came {waited:.1f} s late; tries: {tries}"
 
 
 def late_again(requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
     """A page in doubt that was not sent again within a lease and two seconds."""
     for earlier, later in zip(requests, requests[1:], strict=False):
-        away = out_of_reach(faults, earlier.arrived, later.arrived)
-        if later.arrived - earlier.arrived - away > lease + GRACE:
-            yield f"attempt {later.attempt} was sent again only after {later.arrived - earlier.arrived:.1f} s"
+        if waited := overdue(faults, earlier.arrived, later.arrived, lease):
+            yield f"attempt {later.attempt} was sent again only after {waited:.1f} s"
+
+
+def overdue(faults: Sequence[Fault], start: float, end: float, lease: float) -> float:
+    """How long a page waited, where that was too long, else 0. The time in which the database was out of reach does not
+    count, and a fault that strikes before the page had to be sent begins the time anew: it may hit whoever holds it."""
+    for fault in sorted(faults, key=lambda item: item.began):
+        if (
+            start < fault.began < end
+            and fault.began - start - out_of_reach(faults, start, fault.began) <= lease + GRACE
+        ):
+            start = fault.began
+    waited = end - start
+    return waited if waited - out_of_reach(faults, start, end) > lease + GRACE else 0.0
 
 
 def out_of_reach(faults: Sequence[Fault], start: float, end: float) -> float:
