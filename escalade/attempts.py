@@ -141,6 +141,11 @@ def settle(tx: Tx, owner: str, outcomes: Sequence[Outcome]) -> list[Settled]:
     return settled
 
 
+def not_locked(tx: Tx, ids: Sequence[int]) -> set[int]:
+    """Of these attempts, those that can be settled without waiting for somebody who holds a lock."""
+    return set(tx.values("attempts_not_locked", ids=list(ids)))
+
+
 def settled_rows(outcomes: Sequence[Outcome]) -> str:
     """Outcomes as settle takes them, in JSON: to write nine arrays costs the driver many times as much."""
     return json.dumps([_as_row(outcome) for outcome in outcomes])

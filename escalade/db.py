@@ -40,6 +40,9 @@ AWAY = (
 PATIENCE_SECONDS = 15.0
 # How long a reading of the clock is good enough to open an incident by, in seconds.
 FRESH_SECONDS = 0.05
+RECONNECT_SECONDS = 3.0
+# How long the engine waits for a lock, in milliseconds: pages wait with it.
+LOCK_MS = 500
 # How long a connection is trusted to work after it was last used, in seconds.
 TRUSTED_SECONDS = 2.0
 KEEPALIVE = {
@@ -221,7 +224,7 @@ class Session:
     """One connection of its own, for the engine: it waits for nobody's pool, and says when it is broken."""
 
     def __init__(self, url: str, limits: Limits | None = None) -> None:
-        self.conn = connect(url)
+        self.conn = connect(url, lock_ms=LOCK_MS)
         Tx(self.conn).run("plan_once")
         self.limits = limits or Limits()
 
@@ -316,6 +319,8 @@ class Database:
             configure=prepare_session,
             connection_class=Pooled,
             max_lifetime=1800,
+            # How long it may pause between two tries while the database is away: alerts wait for the end of it.
+            reconnect_timeout=RECONNECT_SECONDS,
             timeout=wait,
             open=True,
         )

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
 
+import psycopg
+
 from escalade import attempts, delivery, metrics
 from escalade.attempts import Claimed, Due, Outcome, Room, Settled
 from escalade.db import Limits, Tx
@@ -54,6 +56,8 @@ class Dispatch:
         self.jobs: dict[int, Job] = {}
         self.lanes = {"high": 0, "low": 0}
         self.unsettled: list[Outcome] = []
+        # What is unsettled only waits for somebody to let go of its rows.
+        self.blocked = False
         self.gates_read_at = -GATES_SECONDS
         self.short: set[str] = set()
 
@@ -157,7 +161,7 @@ class Dispatch:
 
     def waiting(self) -> bool:
         """Whether anything is there to be recorded."""
-        return bool(self.unsettled) or not self.senders.results.empty()
+        return (bool(self.unsettled) and not self.blocked) or not self.senders.results.empty()
 
     def give_back(self) -> None:
         """Take back what no sender has begun, unsent; settle records it."""
@@ -168,7 +172,7 @@ class Dispatch:
     def settle(self, tx: Tx) -> int:
         """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
         self.failures.tell_rest()
-        if not self.waiting():
+        if not self.unsettled and not self.waiting():
             return 0
         # The clock first: were the database away, what is collected here would be lost.
         now, monotonic = tx.now, time.monotonic()
@@ -177,9 +181,8 @@ class Dispatch:
             self._landed(sent.job)
             self.unsettled.extend(delivery.outcomes(sent, now, monotonic, self.rng))
             observe(sent, now - timedelta(seconds=monotonic - sent.started))
-        settled = attempts.settle(tx, self.owner, self.unsettled)
-        count_results(self.unsettled, settled, {row.id: sent.job.transport for sent in back for row in sent.job.rows})
-        self.unsettled.clear()
+        recorded, settled = self._record(tx)
+        count_results(recorded, settled, {row.id: sent.job.transport for sent in back for row in sent.job.rows})
         for sent in back:
             self._turned(sent.job.rows)
             if sent.receipt is not None or sent.error is not None:
@@ -188,6 +191,25 @@ class Dispatch:
         if failed := [row.id for row in settled if row.status == "FAILED" and not row.lost]:
             self.failures.tell(tx, failed)
         return len(settled)
+
+    def _record(self, tx: Tx) -> tuple[list[Outcome], list[Settled]]:
+        """Record what is unsettled: the outcomes, and what became of them. One whose rows a stranger holds a lock on is
+        kept for later, and keeps no other waiting."""
+        if not self.blocked:
+            try:
+                return self._settled(tx, self.unsettled)
+            except psycopg.errors.LockNotAvailable:
+                log.warning("somebody holds a lock on attempts that are to be recorded; the others go on")
+                self.blocked = True
+        free = attempts.not_locked(tx, [outcome.id for outcome in self.unsettled])
+        return self._settled(tx, [outcome for outcome in self.unsettled if outcome.id in free])
+
+    def _settled(self, tx: Tx, outcomes: list[Outcome]) -> tuple[list[Outcome], list[Settled]]:
+        settled = attempts.settle(tx, self.owner, outcomes) if outcomes else []
+        done = {(outcome.id, outcome.seq) for outcome in outcomes}
+        self.unsettled = [outcome for outcome in self.unsettled if (outcome.id, outcome.seq) not in done]
+        self.blocked = bool(self.unsettled)
+        return outcomes, settled
 
     def _landed(self, job: Job) -> None:
         if self.jobs.pop(job.number, None) is not None:

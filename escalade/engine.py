@@ -311,7 +311,7 @@ class Engine:
     def _while_stuck(self, now: datetime, due: Due) -> float:
         """How long to leave alone what is due and could not be taken. A sender that comes free rings; a contact's pace
         and a closed gate say when they end; nothing tells when somebody else lets go of a row."""
-        if due.step or due.lease or due.recheck or due.wake or due.beat:
+        if due.step or due.lease or due.recheck or due.wake or due.beat or self.dispatch.blocked:
             return BUSY_SLEEP
         if not (due.high or due.low):
             return float("inf")

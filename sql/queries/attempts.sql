@@ -33,14 +33,31 @@ with heads as materialized (
     select id, bundle, kind, event, destination
     from chosen
     where destination <> all(:failing::text[]) or destination in (select name from tried)
-), heard as (
-    insert into contact_turn as t (bundle, owner, until)
-    select bundle, :owner, :now::timestamptz + make_interval(secs => :lease)
-    from allowed
-    where bundle is not null
+), over as materialized (
+    -- Turns that are over. One that somebody holds a lock on is left for later: no claim waits for a row.
+    select bundle
+    from contact_turn
+    where bundle in (select bundle from allowed) and until <= :now
     order by bundle
-    on conflict (bundle) do update set owner = excluded.owner, until = excluded.until where t.until <= :now
+    for no key update skip locked
+), taken as (
+    update contact_turn t
+    set owner = :owner, until = :now::timestamptz + make_interval(secs => :lease)
+    from over
+    where t.bundle = over.bundle
     returning t.bundle
+), first as (
+    insert into contact_turn (bundle, owner, until)
+    select bundle, :owner, :now::timestamptz + make_interval(secs => :lease)
+    from allowed a
+    where bundle is not null and not exists (select from contact_turn t where t.bundle = a.bundle)
+    order by bundle
+    on conflict (bundle) do nothing
+    returning bundle
+), heard as (
+    select bundle from taken
+    union all
+    select bundle from first
 ), leaving as (
     select id, bundle, kind, event, destination
     from allowed
@@ -198,6 +215,18 @@ select o.id, o.seq, null as was, null as status, null as kind,
 from unnest(:ids::bigint[], :seqs::int[]) as o (id, seq)
 left join notification_attempt t on t.id = o.id;
 
+-- name: attempts_not_locked
+-- Of these attempts, those that a settle need wait for nobody to record: neither the row nor its contact's turn is held.
+with rows as materialized (
+    select id, bundle from notification_attempt where id = any(:ids::bigint[]) for no key update skip locked
+), turns as materialized (
+    select bundle from contact_turn where bundle in (select bundle from rows) for no key update skip locked
+)
+select id
+from rows r
+where bundle is null or bundle in (select bundle from turns)
+    or not exists (select from contact_turn t where t.bundle = r.bundle);
+
 -- name: reap
 -- Takes back rows whose lease ran out. Nobody knows whether they were delivered, and each says so.
 with expired as materialized (
@@ -242,7 +271,7 @@ with held as materialized (
     from contact_turn
     where owner = :owner and bundle in (select bundle from held)
     order by bundle
-    for no key update
+    for no key update skip locked
 ), heard as (
     update contact_turn c set until = :now from turns t where c.bundle = t.bundle
 ), tried as materialized (
