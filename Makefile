@@ -15,8 +15,8 @@ run: $(VENV)/runtime.stamp ## serve http://127.0.0.1:8000 (or PORT) with demo da
 	@exec $(PY) app.py serve --demo $(ARGS)
 
 test: $(VENV)/dev.stamp ## everything the tests need, then all tests (ARGS="-k word" for some)
-	@sh scripts/chromium.sh
-	@sh scripts/pgbouncer.sh
+	@sh scripts/debian.sh chromium chromium chromium-browser google-chrome google-chrome-stable
+	@sh scripts/debian.sh pgbouncer pgbouncer
 	$(PY) -m pytest -n 2 $(ARGS)
 
 check: $(VENV)/dev.stamp ## format, lint, types
@@ -35,7 +35,7 @@ chaos: $(VENV)/dev.stamp ## the fault campaign (ARGS="--short", "--seed 7")
 	$(PY) -m bench.chaos $(ARGS)
 
 screenshots: $(VENV)/dev.stamp ## the README's pictures
-	@sh scripts/chromium.sh
+	@sh scripts/debian.sh chromium chromium chromium-browser google-chrome google-chrome-stable
 	$(PY) bench/screenshots.py $(ARGS)
 
 lock: $(VENV)/dev.stamp ## requirements.txt again, from pyproject.toml

@@ -29,7 +29,6 @@ THEN: tuple[Check, ...] = (
     queue.late,
     queue.failed,
     queue.vacuum,
-    queue.rate,
     queue.health,
 )
 # What people say in a configuration file.

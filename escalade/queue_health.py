@@ -6,6 +6,7 @@ this role may not see, or this version of Postgres does not know, says so and is
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import psycopg
@@ -42,6 +43,8 @@ class Sign:
         """The value as people read it."""
         if self.value is None:
             return "cannot be seen"
+        if self.value == inf:
+            return "past all bounds"
         return written(self.value, self.limit.unit)
 
     @property
@@ -55,7 +58,17 @@ def examine(tx: Tx, *, claims: bool = True) -> list[Sign]:
     """Every sign, the three signals first; without `claims`, none of this process's own claims. Single statements: a
     caller's open transaction would end with a refusal."""
     looks = [(look, limits) for look, limits in LOOKS if claims or look is not _claims]
-    return [sign for look, limits in looks for sign in _seen(tx, look, limits)]
+    # A role that may not see the sessions of others finds none there, which is no good news.
+    blind = not tx.value("sees_all_sessions")
+    return [
+        sign
+        for look, limits in looks
+        for sign in (_hidden(limits) if blind and look in SESSIONS else _seen(tx, look, limits))
+    ]
+
+
+def _hidden(limits: tuple[Limit, ...]) -> list[Sign]:
+    return [Sign(limit, None, "grant pg_read_all_stats to this role to see the sessions of others") for limit in limits]
 
 
 def _seen(tx: Tx, look: Callable[[Tx], Iterable[Sign]], limits: tuple[Limit, ...]) -> list[Sign]:
@@ -63,8 +76,8 @@ def _seen(tx: Tx, look: Callable[[Tx], Iterable[Sign]], limits: tuple[Limit, ...
         return list(look(tx))
     except psycopg.ProgrammingError as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    except psycopg.errors.QueryCanceled:
-        why = "the answer took too long"
+    except (psycopg.errors.QueryCanceled, psycopg.errors.LockNotAvailable):
+        why = "the answer took too long: something holds a lock, or the server is busy"
     except psycopg.errors.ObjectNotInPrerequisiteState:
         why = "only the primary knows it"
     return [Sign(limit, None, why) for limit in limits]
@@ -78,16 +91,14 @@ def _signals(tx: Tx) -> Iterator[Sign]:
 
 def _consumers(tx: Tx) -> Iterator[Sign]:
     slots = tx.many(dict, "health_slots")
-    readers = [slot["name"] for slot in slots if slot["kind"] == "logical"]
+    readers = [slot["name"] for slot in slots if slot["kind"] == "logical" and slot["ours"]]
     yield Sign(at.CONSUMERS, len(readers), ", ".join(readers) or "no logical replication slot")
     yield _idle([slot for slot in slots if not slot["active"]])
 
 
 def _idle(slots: list[dict[str, Any]]) -> Sign:
     if lost := [slot["name"] for slot in slots if slot["wal_status"] == "lost"]:
-        return Sign(
-            at.SLOTS, at.SLOTS.act, f"{', '.join(lost)} went past max_slot_wal_keep_size: drop it, and begin anew"
-        )
+        return Sign(at.SLOTS, inf, f"{', '.join(lost)} went past max_slot_wal_keep_size: drop it, and begin anew")
     names = ", ".join(f"{slot['name']} ({slot['wal_status'] or 'unknown'})" for slot in slots)
     return Sign(at.SLOTS, sum(slot["held"] or 0.0 for slot in slots) / GIGABYTE, names)
 
@@ -157,8 +168,11 @@ def _replicas(tx: Tx) -> Iterator[Sign]:
     yield Sign(at.REPLICA, max((row["seconds"] for row in rows), default=0.0), note)
 
 
-def _rest(tx: Tx) -> Iterator[Sign]:
+def _notifications(tx: Tx) -> Iterator[Sign]:
     yield Sign(at.NOTIFY, tx.value("health_notifications"))
+
+
+def _connections(tx: Tx) -> Iterator[Sign]:
     row = tx.one(dict, "health_connections")
     yield Sign(at.CONNECTIONS, row["used"] / row["most"], f"{row['used']} of {row['most']}")
 
@@ -174,5 +188,7 @@ LOOKS: tuple[tuple[Callable[[Tx], Iterable[Sign]], tuple[Limit, ...]], ...] = (
     (_multixact, (at.MULTIXACT,)),
     (_wal, (at.WAL,)),
     (_replicas, (at.REPLICA,)),
-    (_rest, (at.NOTIFY, at.CONNECTIONS)),
+    (_notifications, (at.NOTIFY,)),
+    (_connections, (at.CONNECTIONS,)),
 )
+SESSIONS = (_snapshot, _waits, _replicas, _connections)

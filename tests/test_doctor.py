@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from escalade import db as layer
-from escalade import doctor
+from escalade import doctor, queue_health
 from escalade.checks import database as database_checks
-from escalade.checks import queue, reach
+from escalade.checks import reach
 from escalade.checks.finding import Finding, ok
 from escalade.config import Config
 from escalade.db import Database, Tx
@@ -75,7 +75,7 @@ def test_all_is_well(database: Database, person: int, examine: Examine) -> None:
     assert [finding.line for finding in found if finding.level != "ok"] == []
     assert {finding.check for finding in found} >= {"configuration", "base URL", "database", "schema", "clocks"}
     assert {finding.check for finding in found} >= {"engines", "transports", "people", "schedules", "policies"}
-    assert {finding.check for finding in found} >= {"services", "queue", "failed", "vacuum", "rate"}
+    assert {finding.check for finding in found} >= {"services", "queue", "failed", "vacuum", "throughput"}
 
 
 def test_it_changes_nothing(database: Database, examine: Examine) -> None:
@@ -327,30 +327,29 @@ def test_incidents_that_nothing_moves(database: Database, person: int, examine: 
     assert levels(examine(), "incidents") == ["fault"]
 
 
-def test_dead_rows_and_what_keeps_them(database: Database, examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue, "DEAD_ROWS", -1)
-    assert levels(examine(), "vacuum") == ["warning"]
-    monkeypatch.setattr(queue, "SNAPSHOT_SECONDS", 0.0)
-    with psycopg.connect(database.url) as old:
-        old.execute("create temp table held ()")
-        assert [text for _, text in of(examine(), "vacuum")][1].startswith("a transaction has been open for ")
+def test_every_sign_of_the_queues_health_is_said_beside_its_threshold(database: Database, examine: Examine) -> None:
+    found = examine()
+    with database.read() as tx:
+        signs = queue_health.examine(tx, claims=False)
+    for sign in signs:
+        [(_, text)] = of(found, sign.limit.name)
+        assert sign.limit.label in text and sign.threshold in text
+
+
+def test_a_sign_past_its_threshold_is_a_warning_and_then_a_fault(
+    database: Database, person: int, examine: Examine, clock: MovedClock
+) -> None:
+    factories.open_incident(database, service(database, (300, [("user", person)])))
+    clock.pass_(seconds=90)
+    assert levels(examine(), "oldest_due_seconds") == ["warning"]
+    clock.pass_(seconds=600)
+    assert levels(examine(), "oldest_due_seconds") == ["fault"]
 
 
 def test_autovacuum_that_is_off(examine: Examine) -> None:
     changed: Mapping[str, str] = {**layer.queries(), "autovacuum_is_on": "select false"}
     with patch.object(layer, "queries", lambda: changed):
         assert levels(examine(), "vacuum") == ["fault"]
-
-
-def test_how_much_goes_through(
-    database: Database, person: int, examine: Examine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    factories.open_incident(database, service(database, (300, [("user", person)])))
-    with running_engine(database.url):
-        wait_for(lambda: factories.run(database, "select 1 from notification_attempt where status = 'DELIVERED'"))
-    assert of(examine(), "rate")[0][1].startswith("messages ended in the last 10 m: 1, ")
-    monkeypatch.setattr(queue, "HIGH_RATE", 0.001)
-    assert levels(examine(), "rate") == ["warning"]
 
 
 # As a whole

@@ -139,24 +139,49 @@ def test_claims_are_those_of_this_process(database: Database, monkeypatch: pytes
     assert found.state == queue_health.UNKNOWN and found.shown == "cannot be seen"
 
 
-def test_what_a_role_may_not_see_is_said_and_stops_nothing(database: Database, server_url: str) -> None:
-    with psycopg.connect(database.url, autocommit=True) as conn:
+@contextmanager
+def plain_role(db: Database) -> Iterator[Database]:
+    """The same database for a role with no more rights than to read it."""
+    with psycopg.connect(db.url, autocommit=True) as conn:
         conn.execute("drop role if exists plain")
         conn.execute("create role plain login")
         conn.execute("grant select on all tables in schema public to plain")
-        conn.execute("revoke execute on function pg_notification_queue_usage() from public")
-    plain = Database(psycopg.conninfo.make_conninfo(database.url, user="plain"), size=1)
+    plain = Database(psycopg.conninfo.make_conninfo(db.url, user="plain"), size=1)
     try:
-        found = signs(plain)
-        assert found["notification_queue"].state == queue_health.UNKNOWN
-        assert "permission denied" in found["notification_queue"].note
-        assert found["backlog"].state == queue_health.OK
+        yield plain
     finally:
         plain.close()
-        with psycopg.connect(database.url, autocommit=True) as conn:
-            conn.execute("grant execute on function pg_notification_queue_usage() to public")
+        with psycopg.connect(db.url, autocommit=True) as conn:
             conn.execute("drop owned by plain")
             conn.execute("drop role plain")
+
+
+def test_what_the_sessions_of_others_do_is_not_called_well_by_a_role_that_cannot_see_it(database: Database) -> None:
+    with plain_role(database) as plain:
+        found = signs(plain)
+    for name in ("snapshot_seconds", "lock_wait_seconds", "slru_waits", "replica_lag_seconds", "connections"):
+        assert found[name].state == queue_health.UNKNOWN and "pg_read_all_stats" in found[name].note
+    assert found["backlog"].state == queue_health.OK
+
+
+def test_a_lock_on_the_table_takes_away_the_signs_that_need_it_and_no_other(database: Database) -> None:
+    with another(database) as conn:
+        conn.execute("lock table notification_attempt in access exclusive mode")
+        found = signs(database)
+    assert found["backlog"].state == queue_health.UNKNOWN and "holds a lock" in found["backlog"].note
+    assert found["connections"].state == queue_health.OK
+
+
+def test_what_a_role_may_not_see_is_said_and_stops_nothing(database: Database) -> None:
+    with psycopg.connect(database.url, autocommit=True) as conn, plain_role(database) as plain:
+        conn.execute("revoke execute on function pg_notification_queue_usage() from public")
+        try:
+            found = signs(plain)
+        finally:
+            conn.execute("grant execute on function pg_notification_queue_usage() to public")
+    assert found["notification_queue"].state == queue_health.UNKNOWN
+    assert "permission denied" in found["notification_queue"].note
+    assert found["backlog"].state == queue_health.OK
 
 
 @pytest.mark.parametrize(

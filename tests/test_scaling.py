@@ -11,6 +11,7 @@ import pytest
 
 from escalade import incidents, queue_health
 from escalade.db import Database
+from escalade.doctor import examine
 from escalade.migrate import migrate
 from tests import factories
 from tests.acting import ALICE, do
@@ -89,6 +90,13 @@ def test_a_consumer_that_has_gone_away_loses_its_place_and_the_pager_goes_on(
         conn.execute(PUBLICATION.encode())
         conn.execute("select pg_create_logical_replication_slot('events', 'pgoutput')")
     assert consumers(database)["consumers"].note == "events"
+    other = Database(server.url(), size=1)
+    with other.connection() as conn:
+        # A slot of another database is no reader of ours.
+        conn.execute("select pg_create_logical_replication_slot('elsewhere', 'pgoutput')")
+    other.close()
+    assert consumers(database)["consumers"].note == "events"
+    server.run("select pg_drop_replication_slot('elsewhere')")
     with database.connection() as conn:
         conn.execute("create table ballast (text text)")
         for _ in range(6):
@@ -99,7 +107,9 @@ def test_a_consumer_that_has_gone_away_loses_its_place_and_the_pager_goes_on(
         factories.open_incident(database, factories.ladder(database, phone.url))
         phone.wait(1)
     sign = consumers(database)["idle_slot_gigabytes"]
-    assert sign.state == queue_health.ACT
+    assert (sign.state, sign.shown) == (queue_health.ACT, "past all bounds")
+    lines = [finding.line for finding in examine({"DATABASE_URL": server.url("events")})]
+    assert any(line.startswith("fault: idle_slot_gigabytes: ") and "events went past" in line for line in lines)
     assert sign.note == "events went past max_slot_wal_keep_size: drop it, and begin anew"
 
 

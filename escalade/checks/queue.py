@@ -8,12 +8,6 @@ from escalade.checks.finding import Finding, ago, fault, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
 
-DEAD_ROWS = 20_000
-SNAPSHOT_SECONDS = 600.0
-RATE_SECONDS = 600
-# Far below what one Postgres does, and the time to think about more: see docs/queue.md.
-HIGH_RATE = 200.0
-
 
 def engines(tx: Tx, config: Config) -> Iterator[Finding]:
     """When engines last went round."""
@@ -75,41 +69,19 @@ def failed(tx: Tx, config: Config) -> Iterator[Finding]:
 
 
 def vacuum(tx: Tx, config: Config) -> Iterator[Finding]:
-    """Whether autovacuum keeps up with the queue's table, and what keeps it from that."""
-    [row] = tx.many(dict, "table_sizes", now=tx.now, relations=["notification_attempt"])
-    vacuumed = "never" if row["vacuumed"] is None else f"{ago(row['vacuumed'])} ago"
-    state = f"{row['dead']:,} dead rows in the queue, last autovacuum {vacuumed}"
-    if not tx.value("autovacuum_is_on"):
-        yield fault("vacuum", f"autovacuum is off, so the queue becomes slower and slower; turn it on ({state})")
-    elif row["dead"] > DEAD_ROWS:
-        yield warning("vacuum", f"{state}; look for old transactions, and give autovacuum more to spend")
+    """Whether dead rows are cleared away at all."""
+    if tx.value("autovacuum_is_on"):
+        yield ok("vacuum", "autovacuum is on")
     else:
-        yield ok("vacuum", state)
-    oldest = tx.value("oldest_snapshot", now=tx.now)
-    if oldest > SNAPSHOT_SECONDS:
-        yield warning("vacuum", f"a transaction has been open for {ago(oldest)}, which keeps dead rows; end it")
-
-
-def rate(tx: Tx, config: Config) -> Iterator[Finding]:
-    """How much goes through, beside what one Postgres is good for."""
-    done = tx.value("doctor_finished", now=tx.now, seconds=RATE_SECONDS)
-    per_second = done / RATE_SECONDS
-    text = f"messages ended in the last {ago(RATE_SECONDS)}: {done:,}, {per_second:.1f} a second"
-    if per_second > HIGH_RATE:
-        yield warning("rate", f"{text}; docs/queue.md says what to do beyond {HIGH_RATE:g}")
-    else:
-        yield ok("rate", f"{text} (one Postgres does {HIGH_RATE:g} with ease)")
+        yield fault("vacuum", "autovacuum is off, so the queue becomes slower and slower; turn it on")
 
 
 def health(tx: Tx, config: Config) -> Iterator[Finding]:
-    """Each sign of the queue's health that is past its threshold; one line where none is."""
-    signs = queue_health.examine(tx, claims=False)  # the doctor makes none
-    for sign in signs:
+    """Each sign of the queue's health beside its threshold, and what to do where it is past it."""
+    levels = {queue_health.ACT: fault, queue_health.WATCH: warning}
+    for sign in queue_health.examine(tx, claims=False):  # the doctor makes none
         note = f" ({sign.note})" if sign.note else ""
-        text = f"{sign.limit.label}: {sign.shown}{note}; {sign.threshold}; {sign.limit.advice}"
-        if sign.state == queue_health.ACT:
-            yield fault(sign.limit.name, text)
-        elif sign.state == queue_health.WATCH:
-            yield warning(sign.limit.name, text)
-    if all(sign.state in (queue_health.OK, queue_health.UNKNOWN) for sign in signs):
-        yield ok("queue health", f"{len(signs)} signs, none past its threshold; /queue shows them, and the claims")
+        advice = f"; {sign.limit.advice}" if sign.state in levels else ""
+        yield levels.get(sign.state, ok)(
+            sign.limit.name, f"{sign.limit.label}: {sign.shown}{note}; {sign.threshold}{advice}"
+        )

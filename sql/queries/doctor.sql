@@ -83,10 +83,3 @@ where i.status = 'TRIGGERED' and i.exhausted_at is null and i.snoozed_until is n
     and i.opened_at < :now::timestamptz - interval '1 minute'
     and not exists (
         select from notification_attempt a where a.incident_id = i.id and a.kind = 'STEP' and a.status = 'PENDING');
-
--- name: doctor_finished$
--- How many messages have ended in the last so many seconds.
-select count(*)
-from notification_attempt
-where status in ('DELIVERED', 'FAILED', 'CANCELLED') and kind <> 'STEP'
-    and finished_at > :now::timestamptz - make_interval(secs => :seconds);

@@ -1,3 +1,7 @@
+-- name: sees_all_sessions$
+-- Whether this role sees what the sessions of others do.
+select pg_has_role(current_user, 'pg_read_all_stats', 'usage');
+
 -- name: health_backlog
 -- Each lane: how many are due, as far as a look at the first ten thousand says, and since when the first is.
 select l.lane,
@@ -26,7 +30,7 @@ from pg_stat_user_tables s
 where s.relid = 'notification_attempt'::regclass;
 
 -- name: health_snapshot^
--- Who holds the oldest snapshot, in any way there is: a session, a prepared transaction.
+-- Who holds the oldest snapshot: a session, or a prepared transaction.
 select who, age
 from (
     select 'process ' || pid || ' of ' || coalesce(nullif(application_name, ''), usename, 'an unknown user')
@@ -45,7 +49,7 @@ limit 1;
 
 -- name: health_slots
 -- Replication slots: whether anybody reads them, and how much they hold back.
-select slot_name as name, slot_type as kind, active, wal_status,
+select slot_name as name, slot_type as kind, active, wal_status, coalesce(database = current_database(), false) as ours,
     (case when pg_is_in_recovery() then null else pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) end)::float8 as held
 from pg_replication_slots
 order by held desc nulls last, slot_name;
