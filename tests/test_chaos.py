@@ -43,7 +43,20 @@ def test_a_record_in_good_order_has_no_fault() -> None:
 def test_an_alert_without_a_page_is_lost() -> None:
     record = sound()
     record.accepted.add(2)
-    assert check(record, LEASE).lost == ["incident 2 has no page"]
+    assert check(record, LEASE).lost == ["incident 2 has 0 pages for 1 people"]
+
+
+def test_an_alert_that_paged_one_of_two_people_is_lost() -> None:
+    record = sound()
+    record.people = 2
+    assert check(record, LEASE).lost == ["incident 1 has 1 pages for 2 people"]
+
+
+def test_one_fault_after_the_other_excuses_no_long_wait() -> None:
+    record = sound()
+    record.requests = [Request(7, 1, "key", 4000, 160.0, 160.1)]
+    record.faults = [Fault("kill", 100.0 + 8 * number, 107.0 + 8 * number) for number in range(1, 8)]
+    assert check(record, LEASE).late == ["attempt 7 came 52.0 s late; tries: delivered"]
 
 
 def test_a_page_said_to_be_delivered_that_never_came_is_lost() -> None:

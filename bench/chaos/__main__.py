@@ -18,6 +18,8 @@ from bench.chaos.record import Record
 from bench.chaos.stage import LEASE, Stage
 
 RATE = 25.0
+# Whom every alert pages: see the configuration in stage.py.
+PEOPLE = 2
 QUIET = 4 * LEASE
 
 
@@ -43,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 def campaign(size: Size, seed: int) -> Record:
     """Everything that happened."""
-    record, rng = Record(), random.Random(seed)
+    record, rng = Record(people=PEOPLE), random.Random(seed)
     kinds = plan(size, rng)
     with tempfile.TemporaryDirectory(prefix="escalade-chaos-") as name, disk.mounted(Path(name) / "disk") as own:
         Path(name).chmod(0o755)
@@ -52,8 +54,7 @@ def campaign(size: Size, seed: int) -> Record:
             with phone.running() as receiver:
                 token = stage.configure(receiver.url)
                 stage.start()
-                # Every alert pages two people.
-                alerts = Alerts(stage, record, token, size.pages // 2, RATE)
+                alerts = Alerts(stage, record, token, size.pages // PEOPLE, RATE)
                 alerts.start()
                 breaker = Breaker(stage, receiver, record, rng, own)
                 for number, kind in enumerate(kinds, 1):

@@ -58,8 +58,8 @@ def lost(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
     for attempt in record.attempts:
         pages[attempt.incident].append(attempt)
     for incident in sorted(record.accepted):
-        if not pages[incident]:
-            yield f"incident {incident} has no page"
+        if len(pages[incident]) < record.people:
+            yield f"incident {incident} has {len(pages[incident])} pages for {record.people} people"
     for attempt in record.attempts:
         answered = any(request.answered for request in came.get(attempt.id, []))
         if attempt.status == "DELIVERED" and not answered:
@@ -109,15 +109,15 @@ def late_again(requests: Sequence[Request], faults: Sequence[Fault], lease: floa
 
 def overdue(faults: Sequence[Fault], start: float, end: float, lease: float) -> float:
     """How long a page waited, where that was too long, else 0. The time in which the database was out of reach does not
-    count, and a fault that strikes before the page had to be sent begins the time anew: it may hit whoever holds it."""
-    for fault in sorted(faults, key=lambda item: item.began):
-        if (
-            start < fault.began < end
-            and fault.began - start - out_of_reach(faults, start, fault.began) <= lease + GRACE
-        ):
-            start = fault.began
-    waited = end - start
-    return waited if waited - out_of_reach(faults, start, end) > lease + GRACE else 0.0
+    count, and one fault that strikes before the page had to be sent begins the time anew: it may hit whoever holds it.
+    """
+    last = start
+    for fault in faults:
+        in_time = fault.began - start - out_of_reach(faults, start, fault.began) <= lease + GRACE
+        if start < fault.began < end and in_time:
+            last = max(last, fault.began)
+    waited = end - last
+    return waited if waited - out_of_reach(faults, last, end) > lease + GRACE else 0.0
 
 
 def out_of_reach(faults: Sequence[Fault], start: float, end: float) -> float:

@@ -59,8 +59,9 @@ class Claim:
 
 @dataclass
 class Record:
-    """Everything the checker looks at."""
+    """Everything the checker looks at; every alert pages so many people."""
 
+    people: int = 1
     accepted: set[int] = field(default_factory=set)
     requests: list[Request] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
