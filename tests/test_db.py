@@ -198,3 +198,8 @@ def test_a_standby_is_a_refusal_and_its_connection_is_not_used_again(clean_url: 
 def test_a_network_that_swallows_packets_is_noticed_within_seconds(clean_url: str) -> None:
     with connect(clean_url) as conn:
         assert conn.info.get_parameters()["tcp_user_timeout"] == "10000"
+
+
+def test_q30_the_pool_pauses_for_seconds_only_however_long_the_database_was_away(database: Database) -> None:
+    # It doubles its pauses up to this: by default up to five minutes, which is how long alerts would be refused.
+    assert database.pool.reconnect_timeout == 3.0
