@@ -6,10 +6,11 @@ from functools import partial
 
 from escalade import cli, embedded, first_run, serve, settings
 from escalade.config import Config
-from escalade.db import Database, Doorbell, Limits
+from escalade.db import Database, Limits
 from escalade.deadman import Deadman, database_fault
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.listener import Listener
@@ -36,7 +37,7 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
         signer = Signer(signing_keys(config, db))
         server = serve.web_server(create_app(Context(config, db, signer, health)), config)
         lines = first_run.prepare(db, config, with_demo=demo)
-        workers = start_workers(url, config, Links(config.base_url, signer), doorbell, health) if engine else []
+        workers = start_workers(db, config, Links(config.base_url, signer), health) if engine else []
 
         def drain(seconds: float) -> None:
             for worker in workers:
@@ -48,9 +49,10 @@ def run(config: Config, *, engine: bool = True, demo: bool = False) -> int:
     return 0
 
 
-def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, health: Health) -> list[Worker]:
+def start_workers(db: Database, config: Config, links: Links, health: Health) -> list[Worker]:
     """Start the engine, the doorbell by NOTIFY where it is wanted, and who looks after them."""
     listening = config.listen != "off"
+    url, doorbell = db.url, db.doorbell
     doorbell.notify = listening
     senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.nudge)
     numbers = Settings(
@@ -65,8 +67,7 @@ def start_workers(url: str, config: Config, links: Links, doorbell: Doorbell, he
     if listening:
         workers.append(Listener(url, doorbell, health))
     if config.deadman_url:
-        check = partial(database_fault, url, numbers.limits)
-        workers.append(Deadman(config.deadman_url, config.network(), health, check))
+        workers.append(Deadman(config.deadman_url, config.network(), health, partial(database_fault, db)))
     for worker in workers:
         worker.start()
     watchdog = Watchdog(tuple(workers), health)

@@ -9,9 +9,9 @@ import requests
 
 from bench.drain import LEFT, ROWS
 from bench.sink import sink
-from escalade.db import Doorbell
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.senders import Senders

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import psycopg
 
-from escalade.db import Doorbell
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.senders import Senders

@@ -23,9 +23,10 @@ from bench.latency import quantile
 from bench.run import new_database
 from escalade import attempts, embedded, sessions
 from escalade.attempts import Room
-from escalade.db import Database, Doorbell, Session
+from escalade.db import Database, Session
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.senders import Senders

@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 
 from bench.drain import CHANNEL, LEFT, ROWS
-from escalade.db import Doorbell
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.senders import Senders

@@ -3,7 +3,8 @@
 import time
 from datetime import timedelta
 
-from escalade.db import Reading, Session, Tx
+from escalade.db import Session, Tx
+from escalade.doorbell import Reading
 
 
 class Clock:

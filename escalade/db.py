@@ -5,12 +5,13 @@ A query is a name in `sql/queries/*.sql`; rows become the dataclass that the cal
 """
 
 import logging
+import os
 import select
-import threading
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +19,11 @@ from typing import Any, TypeVar, cast
 
 import aiosql
 import psycopg
-from psycopg.rows import class_row, dict_row, scalar_row
+from psycopg.rows import dict_row, scalar_row
 from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
+from escalade.doorbell import Doorbell, Reading
 from escalade.errors import NotFound, Unavailable
 
 T = TypeVar("T")
@@ -61,7 +63,15 @@ KEEPALIVE = {
 def queries() -> Mapping[str, str]:
     """All named queries of sql/queries, name to SQL in psycopg's parameter style."""
     loaded = aiosql.from_path(ROOT / "sql" / "queries", "psycopg", mandatory_parameters=False)
-    return {name: getattr(loaded, name).sql for name in loaded.available_queries if not name.endswith("_cursor")}
+    names = [name for name in loaded.available_queries if not name.endswith("_cursor")]
+    return {name: compact(getattr(loaded, name).sql) for name in names}
+
+
+def compact(query: str) -> str:
+    """A query without its comments and indentation: psycopg keeps what it made of a query's parameters only for the
+    next time where the text has at most 4,096 characters."""
+    lines = (line.strip() for line in query.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("--"))
 
 
 class Patient(psycopg.Connection[Any]):
@@ -115,26 +125,29 @@ class Limits:
 
 
 def row_of(row: type[T]) -> Callable[[psycopg.Cursor[Any]], Callable[[Sequence[Any]], T]]:
-    """Rows as this dataclass. Columns that it does not know are left out: while a deploy goes on, old code runs on a
-    schema that has more of them."""
-    names = {field.name for field in fields(cast(Any, row))}
+    """Rows as this dataclass or NamedTuple. Columns that it does not know are left out: while a deploy goes on, old
+    code runs on a schema that has more of them."""
 
     def factory(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], T]:
-        columns = [column.name for column in cursor.description or ()]
-        if names.issuperset(columns):
-            return class_row(row)(cursor)
-        known = [(place, name) for place, name in enumerate(columns) if name in names]
-        return lambda values: row(**{name: values[place] for place, name in known})
+        return _maker(cast(Any, row), tuple(column.name for column in cursor.description or ()))
 
     return factory
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A time read from the database, and the monotonic moment at which it was asked for."""
-
-    now: datetime
-    at: float
+@lru_cache(maxsize=512)
+def _maker(row: Any, columns: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
+    """What makes a row of these columns, by place: to hand over names takes several times as long, and every page
+    comes out of three rows."""
+    names = [field.name for field in fields(row)] if is_dataclass(row) else list(row._fields)
+    known = [name for name in names if name in columns]
+    if known != names[: len(known)]:
+        # Some field in the middle keeps its default.
+        places = [(columns.index(name), name) for name in known]
+        return lambda values: row(**{name: values[place] for place, name in places})
+    if tuple(known) == columns:
+        return lambda values: row(*values)
+    pick = [columns.index(name) for name in known]
+    return lambda values: row(*[values[place] for place in pick])
 
 
 class Tx:
@@ -243,38 +256,14 @@ class Session:
         """Whether the connection can no longer be used."""
         return self.conn.closed
 
+    def cut(self) -> None:
+        """End the connection under a statement that another thread waits for, which gets psycopg.OperationalError."""
+        with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.conn.fileno())) as line:
+            line.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Give the connection back to the server."""
         self.conn.close()
-
-
-class Doorbell:
-    """Wakes the engine. In this process by an event; in another by NOTIFY where nobody here could take the work.
-
-    `idle` is kept by the engine: True while it has a sender free, so that telling other instances is needless.
-    """
-
-    def __init__(self) -> None:
-        self.event = threading.Event()
-        self.reading: Reading | None = None
-        self.news = False
-        self.idle = False
-        self.notify = True
-
-    def needs_notify(self) -> bool:
-        """Whether other instances must be told: nobody here has a free hand."""
-        return self.notify and not self.idle
-
-    def ring(self, reading: Reading | None = None) -> None:
-        """Wake the engine of this process; with the time of what rang, it need not ask for it."""
-        self.reading = reading
-        self.news = True
-        self.nudge()
-
-    def nudge(self) -> None:
-        """Wake the engine for what is no news to the database: a sender is back."""
-        if not self.event.is_set():
-            self.event.set()
 
 
 class Pooled(Patient):

@@ -4,10 +4,9 @@ import logging
 from collections.abc import Callable
 from datetime import timedelta
 
-import psycopg
-
 from escalade.background import Background
-from escalade.db import Limits, Tx, connect
+from escalade.db import Database, Tx
+from escalade.errors import Unavailable
 from escalade.health import Health
 from escalade.metrics import deadman_pings
 from escalade.transports import DeliveryError, Network, http
@@ -16,6 +15,8 @@ log = logging.getLogger("escalade.deadman")
 
 EVERY_SECONDS = 60.0
 PATIENCE_SECONDS = 180.0
+# How long it waits for one of the web's connections: a flood of requests is no reason to be silent.
+BUSY_SECONDS = 10.0
 
 
 class Deadman(Background):
@@ -71,14 +72,15 @@ class Deadman(Background):
             log.warning("no page can go out from here, so the dead man's switch is not pinged: %s", fault)
 
 
-def database_fault(url: str, limits: Limits) -> str | None:
-    """Why pages cannot go out as the database itself says, asked over a connection of its own; None: they can."""
+def database_fault(db: Database) -> str | None:
+    """Why pages cannot go out as the database itself says; None: they can."""
     try:
-        with connect(url) as conn:
-            tx = Tx(conn, limits)
+        with db.connection(BUSY_SECONDS) as conn:
+            tx = Tx(conn, db.limits)
             if tx.value("is_read_only"):
                 return "the database is read-only"
-            oldest = tx.value("oldest_overdue", before=tx.now - timedelta(seconds=limits.late_seconds), now=tx.now)
-    except psycopg.Error as error:
-        return f"the database is away: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+            late = timedelta(seconds=db.limits.late_seconds)
+            oldest = tx.value("oldest_overdue", before=tx.now - late, now=tx.now)
+    except Unavailable as error:
+        return f"the database is away: {error.__cause__ or error}".strip().splitlines()[0]
     return None if oldest is None else f"the queue is overdue: what was due at {oldest:%H:%M:%S} UTC has not left"

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from escalade import retry
 from escalade.attempts import Claimed, Outcome
@@ -14,8 +15,7 @@ from escalade.transports import DeliveryError, Message, Receipt
 from escalade.transports.base import AttemptRef, IncidentBrief
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """What one claimed row says and to whom, as read after the claim."""
 
     id: int
@@ -39,8 +39,7 @@ class Content:
     heard: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One message on its way to a sender, numbered by the process. `start_by` is monotonic seconds: a send begun
     later could outlive its lease."""
 
@@ -53,8 +52,7 @@ class Job:
     start_by: float
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(NamedTuple):
     """What a sender brings back. `started` and `ended` are monotonic seconds; error None means delivered; both
     receipt and error None means that it was not begun."""
 

@@ -6,7 +6,9 @@ import random
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import count
@@ -19,6 +21,7 @@ from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
 from escalade.failures import Failures
 from escalade.gates import Gates
+from escalade.recorder import Recorded, Recorder, record
 from escalade.senders import Senders
 
 log = logging.getLogger("escalade.dispatch")
@@ -26,6 +29,8 @@ log = logging.getLogger("escalade.dispatch")
 # While the queue drains, what other processes know of the gates is read this often.
 GATES_SECONDS = 0.05
 GIVE_BACK_DELAY = 30.0
+# How long rows that somebody holds are left alone.
+REFUSED_SECONDS = 0.09
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,8 @@ class Dispatch:
         self.unsettled: list[Outcome] = []
         # What is unsettled only waits for somebody to let go of its rows.
         self.blocked = False
+        self.refused_at = 0.0
+        self.recorder: Recorder | None = None
         self.gates_read_at = -GATES_SECONDS
         self.short: set[str] = set()
 
@@ -160,8 +167,9 @@ class Dispatch:
         )
 
     def waiting(self) -> bool:
-        """Whether anything is there to be recorded."""
-        return (bool(self.unsettled) and not self.blocked) or not self.senders.results.empty()
+        """Whether anything is there to be recorded that nobody records yet."""
+        busy = self.recorder is not None and self.recorder.busy
+        return (bool(self.unsettled) and not self.blocked and not busy) or not self.senders.results.empty()
 
     def give_back(self) -> None:
         """Take back what no sender has begun, unsent; settle records it."""
@@ -170,9 +178,46 @@ class Dispatch:
             self._put_back(job.rows, "RELEASE", 0.0, None)
 
     def settle(self, tx: Tx) -> int:
-        """Record what has come back; how many rows. What cannot be recorded now is kept: it is safe to repeat."""
+        """Take what has come back and record it now; how many rows. What cannot be recorded is kept: it is safe to
+        repeat."""
         self.failures.tell_rest()
-        if not self.unsettled and not self.waiting():
+        if (recorded := self.stop_recording()) is not None:
+            self._note(tx, recorded)
+        self._land(tx)
+        if not self.unsettled:
+            return 0
+        return self._note(tx, record(tx, self.owner, self.unsettled, self.blocked))
+
+    def settle_beside(self, tx: Tx) -> int:
+        """Take what has come back, and have it recorded while this thread goes on; how many rows came back. Its
+        senders are free at once, and what was recorded is noted in a later round."""
+        self.failures.tell_rest()
+        if self.recorder is None:
+            return self.settle(tx)
+        if (recorded := self.recorder.done()) is not None:
+            self._note(tx, recorded)
+        back = self._land(tx)
+        if self.unsettled and not self.recorder.busy and not self._refused_lately():
+            self.recorder.begin(tx, tuple(self.unsettled), self.blocked)
+        return back
+
+    def stop_recording(self) -> Recorded | None:
+        """From now on this thread records; what was recorded last. What was cut short is kept, and recorded again."""
+        recorder, self.recorder = self.recorder, None
+        if recorder is None:
+            return None
+        recorder.close()
+        with suppress(psycopg.Error):
+            return recorder.done()
+        return None
+
+    def _refused_lately(self) -> bool:
+        """Whether somebody held rows of ours a moment ago: they may still."""
+        return self.blocked and time.monotonic() - self.refused_at < REFUSED_SECONDS
+
+    def _land(self, tx: Tx) -> int:
+        """Take what the senders have brought back; how many rows."""
+        if self.senders.results.empty():
             return 0
         # The clock first: were the database away, what is collected here would be lost.
         now, monotonic = tx.now, time.monotonic()
@@ -181,35 +226,26 @@ class Dispatch:
             self._landed(sent.job)
             self.unsettled.extend(delivery.outcomes(sent, now, monotonic, self.rng))
             observe(sent, now - timedelta(seconds=monotonic - sent.started))
-        recorded, settled = self._record(tx)
-        count_results(recorded, settled, {row.id: sent.job.transport for sent in back for row in sent.job.rows})
         for sent in back:
-            self._turned(sent.job.rows)
             if sent.receipt is not None or sent.error is not None:
                 self.gates.record(tx, sent.job.destination, sent.error)
         self.gates.give_back(tx)
-        if failed := [row.id for row in settled if row.status == "FAILED" and not row.lost]:
-            self.failures.tell(tx, failed)
-        return len(settled)
+        return sum(len(sent.job.rows) for sent in back)
 
-    def _record(self, tx: Tx) -> tuple[list[Outcome], list[Settled]]:
-        """Record what is unsettled: the outcomes, and what became of them. One whose rows a stranger holds a lock on is
-        kept for later, and keeps no other waiting."""
-        if not self.blocked:
-            try:
-                return self._settled(tx, self.unsettled)
-            except psycopg.errors.LockNotAvailable:
-                log.warning("somebody holds a lock on attempts that are to be recorded; the others go on")
-                self.blocked = True
-        free = attempts.not_locked(tx, [outcome.id for outcome in self.unsettled])
-        return self._settled(tx, [outcome for outcome in self.unsettled if outcome.id in free])
-
-    def _settled(self, tx: Tx, outcomes: list[Outcome]) -> tuple[list[Outcome], list[Settled]]:
-        settled = attempts.settle(tx, self.owner, outcomes) if outcomes else []
-        done = {(outcome.id, outcome.seq) for outcome in outcomes}
+    def _note(self, tx: Tx, recorded: Recorded) -> int:
+        """Forget what is recorded, count it, and tell of what failed; how many rows."""
+        done = {(outcome.id, outcome.seq) for outcome in recorded.outcomes}
         self.unsettled = [outcome for outcome in self.unsettled if (outcome.id, outcome.seq) not in done]
-        self.blocked = bool(self.unsettled)
-        return outcomes, settled
+        blocked, self.blocked = self.blocked, recorded.refused and bool(self.unsettled)
+        self.refused_at = time.monotonic()
+        if self.blocked and not blocked:
+            log.warning("somebody holds a lock on attempts that are to be recorded; the others go on")
+        # A contact's turn may have ended with it.
+        self.gates_read_at = -GATES_SECONDS if self.gates.contacts else self.gates_read_at
+        count_results(recorded.outcomes, recorded.settled)
+        if failed := [row.id for row in recorded.settled if row.status == "FAILED" and not row.lost]:
+            self.failures.tell(tx, failed)
+        return len(recorded.settled)
 
     def _landed(self, job: Job) -> None:
         if self.jobs.pop(job.number, None) is not None:
@@ -221,17 +257,18 @@ def observe(sent: Sent, started_at: datetime) -> None:
     """Count how long a send took, and how late its pages were."""
     if sent.receipt is None and sent.error is None:
         return
-    metrics.send_seconds.labels(sent.job.transport).observe(sent.ended - sent.started)
+    metrics.send_time(sent.job.transport).observe(sent.ended - sent.started)
     if sent.job.message.type == "page":
         for row in sent.job.rows:
             metrics.page_delay.observe(max(0.0, (started_at - row.first_due_at).total_seconds()))
 
 
-def count_results(outcomes: Sequence[Outcome], settled: Sequence[Settled], transports: Mapping[int, str]) -> None:
+def count_results(outcomes: Sequence[Outcome], settled: Sequence[Settled]) -> None:
     """Count what became of each row, and which results came too late."""
     words = {outcome.id: outcome.outcome for outcome in outcomes}
+    ends: Counter[tuple[str | None, str, str]] = Counter()
     for row in settled:
-        transport = transports.get(row.id, "none")
+        transport = row.transport or "none"
         if row.lost:
             metrics.late_results.labels("no").inc()
         elif row.status is not None:
@@ -239,4 +276,6 @@ def count_results(outcomes: Sequence[Outcome], settled: Sequence[Settled], trans
                 metrics.late_results.labels("yes").inc()
             if row.status == "PENDING" and words[row.id] != "RELEASE":
                 metrics.retries.labels(transport).inc()
-            metrics.attempts_total.labels(row.kind, transport, words[row.id].lower()).inc()
+            ends[row.kind, transport, words[row.id].lower()] += 1
+    for labels, many in ends.items():
+        metrics.attempts_total.labels(*labels).inc(many)

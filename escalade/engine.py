@@ -1,7 +1,7 @@
 """The loop that makes pages leave: it looks for what is due, has it sent, records what became of it, and sleeps.
 
-One thread with one connection. No transaction is open while bytes are on the wire: the claim commits first, the
-sender threads never see the database, and what they bring back is recorded afterwards.
+One thread with one connection, and one beside it that records. No transaction is open while bytes are on the wire: the
+claim commits first, the sender threads never see the database, and what they bring back is recorded afterwards.
 """
 
 import logging
@@ -16,11 +16,13 @@ import psycopg
 from escalade import attempts, climbing, heartbeats, housekeeping, metrics, outage, strays
 from escalade.attempts import Due
 from escalade.clock import Clock
-from escalade.db import Begin, Doorbell, Session, Tx
+from escalade.db import Begin, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
+from escalade.doorbell import Doorbell
 from escalade.health import Health
 from escalade.lateness import Lateness
+from escalade.recorder import Recorder
 from escalade.senders import Senders
 
 log = logging.getLogger("escalade.engine")
@@ -110,10 +112,12 @@ class Engine:
             try:
                 session = self._connect()
                 try:
+                    self.dispatch.recorder = Recorder(self._connect(), self.dispatch.owner, self.doorbell.nudge)
                     self._serve(session)
                 finally:
                     # Nobody here takes work now: whoever opens an incident tells the other instances.
                     self.doorbell.idle = False
+                    self.dispatch.stop_recording()
                     session.close()
             except psycopg.Error as error:
                 self._lost(str(error).strip() or type(error).__name__)
@@ -184,19 +188,21 @@ class Engine:
         """
         self.health.pulse()
         self._gather()
-        rung = self.doorbell.event.is_set()
+        rung, news = self.doorbell.event.is_set(), self.doorbell.news
         self.doorbell.event.clear()
         with metrics.tick_seconds.time():
             tx = self._statements(session, rung)
-            settled = self.dispatch.settle(tx)
-            due = self._look(tx, likely=rung or (settled > 0 and self.full))
+            self.dispatch.settle_beside(tx)
+            due = self._look(tx, likely=news or self.full)
             if due.anything:
                 tx = self.clock.carried(session, TRUST_SECONDS)
             worked = self._climb(session, due) if due.step or due.lease or due.recheck or due.wake or due.beat else 0
             if worked:
                 tx = self.clock.fresh(session)
+            hands = self.dispatch.hands("high")
             claimed = self.dispatch.claim(tx, due, self.clock.at) if due.high or due.low else 0
-            self.full = claimed > 0 and due.high
+            if hands > 0:
+                self.full = claimed >= hands and due.high
             self._tell_late(session, due)
             self._keep_house(session)
         self._ticked()
@@ -304,6 +310,8 @@ class Engine:
 
     def sleep_for(self, now: datetime, due: Due) -> float:
         """Seconds until the next due time or the poll, whichever is earlier; never nothing."""
+        if due.assumed:
+            return TRUST_SECONDS
         poll = self.poll() * self.rng.uniform(0.8, 1.2)
         until_next = (due.next_at - now).total_seconds() if due.next_at is not None else poll
         return max(min(poll, until_next, self._while_stuck(now, due)), 0.001)

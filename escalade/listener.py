@@ -7,7 +7,8 @@ from typing import Any
 import psycopg
 
 from escalade.background import Background
-from escalade.db import Doorbell, Tx, connect
+from escalade.db import Tx, connect
+from escalade.doorbell import Doorbell
 from escalade.health import Health
 from escalade.metrics import listener_up
 

@@ -1,5 +1,7 @@
 """Prometheus metrics that code counts as it goes; the gauges that are read from the database are in web/metrics."""
 
+from functools import lru_cache
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.samples import Sample
 
@@ -49,6 +51,12 @@ last_tick = Gauge(
     "escalade_engine_last_tick_timestamp_seconds", "When the engine last went round, Unix time.", registry=REGISTRY
 )
 listener_up = Gauge("escalade_listener_up", "1 while the doorbell by NOTIFY works.", registry=REGISTRY)
+
+
+@lru_cache(maxsize=64)
+def send_time(transport: str) -> Histogram:
+    """`send_seconds` of a transport: looked up once, as every page counts."""
+    return send_seconds.labels(transport)
 
 
 def value(counter: Counter) -> float:

@@ -11,7 +11,8 @@ from typing import Any
 import psycopg
 
 from escalade import fanout, incidents, ladder, settings, timeline
-from escalade.db import Reading, Tx, as_json
+from escalade.db import Tx, as_json
+from escalade.doorbell import Reading
 from escalade.errors import NotFound
 from escalade.inbound.base import Event
 from escalade.incident import Incident

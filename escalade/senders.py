@@ -1,9 +1,14 @@
-"""The pool of threads that put messages on the wire. They never touch the database."""
+"""The pool of threads that put messages on the wire. They never touch the database.
+
+Whoever takes a job wakes one other thread where more are left: to wake a thread for every job at once would make them
+all wait for the interpreter, and each such wait costs as much as a small message.
+"""
 
 import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 
 from escalade.delivery import Job, Sent
@@ -22,7 +27,10 @@ class Senders:
         self.network = network
         self.transports = transports
         self.wake = wake
-        self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.jobs: deque[Job] = deque()
+        self.calls: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        # Somebody has been called and has not looked yet: what is there now, they will see.
+        self.called = False
         self.results: queue.SimpleQueue[Sent] = queue.SimpleQueue()
         self.threads = [
             threading.Thread(target=self._run, name=f"sender-{number}", daemon=True) for number in range(count)
@@ -35,7 +43,13 @@ class Senders:
 
     def submit(self, job: Job) -> None:
         """Hand over a message; the caller sees to it that a sender is idle."""
-        self.jobs.put(job)
+        self.jobs.append(job)
+        self._call()
+
+    def _call(self) -> None:
+        if not self.called:
+            self.called = True
+            self.calls.put(True)
 
     def collect(self) -> list[Sent]:
         """What has come back since the last call."""
@@ -51,21 +65,31 @@ class Senders:
         found: list[Job] = []
         while True:
             try:
-                job = self.jobs.get_nowait()
-            except queue.Empty:
+                found.append(self.jobs.popleft())
+            except IndexError:
                 return found
-            if job is not None:
-                found.append(job)
 
     def stop(self) -> None:
         """Let the threads end once they are idle."""
         for _ in self.threads:
-            self.jobs.put(None)
+            self.calls.put(False)
 
     def _run(self) -> None:
-        while (job := self.jobs.get()) is not None:
-            self.results.put(self._send(job))
-            self.wake()
+        while self.calls.get():
+            self.called = False
+            while (job := self._next()) is not None:
+                self.results.put(self._send(job))
+                self.wake()
+
+    def _next(self) -> Job | None:
+        """The next job, if any; another thread is woken for what comes behind it."""
+        try:
+            job = self.jobs.popleft()
+        except IndexError:
+            return None
+        if self.jobs:
+            self._call()
+        return job
 
     def _send(self, job: Job) -> Sent:
         started = time.monotonic()

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from escalade.db import Doorbell
 from escalade.delivery import Links
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.senders import Senders

@@ -10,7 +10,8 @@ import pytest
 from psycopg import sql
 
 from escalade import db
-from escalade.db import Database, Doorbell, Session, connect
+from escalade.db import Database, Session, connect
+from escalade.doorbell import Doorbell
 from escalade.errors import NotFound, Unavailable
 from tests.receiver import wait_for
 

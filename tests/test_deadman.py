@@ -6,13 +6,15 @@ from datetime import timedelta
 
 import pytest
 
-from escalade.db import Database, Limits
+from escalade.db import Database
 from escalade.deadman import Deadman, database_fault
 from escalade.health import Health
 from tests import factories
 from tests.engines import NETWORK
 from tests.receiver import receiver
 from tests.rows import rows
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/x"
 
 
 def test_pinged_while_pages_can_go_out() -> None:
@@ -36,7 +38,7 @@ def test_an_answer_that_does_not_come_stops_nothing() -> None:
 
 def asked(database: Database) -> str | None:
     """What the database itself says is wrong."""
-    return database_fault(database.url, Limits())
+    return database_fault(database)
 
 
 def test_silent_while_the_engine_stands_still_or_the_database_is_away_or_all_senders_are_stuck() -> None:
@@ -64,8 +66,10 @@ def test_silent_while_the_engine_stands_still_or_the_database_is_away_or_all_sen
 def test_silent_while_the_database_is_away_or_takes_no_writes(database: Database) -> None:
     assert asked(database) is None
     standby = f"{database.url}&options=-c%20default_transaction_read_only%3Don"
-    assert database_fault(standby, Limits()) == "the database is read-only"
-    assert str(database_fault("postgresql://nobody@127.0.0.1:1/x", Limits())).startswith("the database is away: ")
+    for url, fault in ((standby, "the database is read-only"), (NOWHERE, "the database is away: ")):
+        db = Database(url)
+        assert str(database_fault(db)).startswith(fault)
+        db.close()
     with receiver() as outside:
         switch = Deadman(outside.url, NETWORK, Health(engine_expected=False), lambda: "the database is away: refused")
         assert not switch.ping() and outside.arrived == []

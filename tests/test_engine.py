@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from escalade import db, incidents, senders
-from escalade.db import Database, Doorbell
+from escalade.db import Database
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.listener import Listener
 from tests import factories
 from tests.acting import ALICE, claim, do, rows, state

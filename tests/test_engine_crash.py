@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from escalade import embedded, incidents, postmaster
-from escalade.db import Database, Doorbell
+from escalade.db import Database
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.errors import Unavailable
 from escalade.migrate import migrate
 from tests import factories

@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from escalade import attempts, incidents, opening
-from escalade.db import Database, Doorbell
+from escalade.db import Database
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.errors import Conflict
 from escalade.inbound.base import Event
 from escalade.opening import Source

@@ -11,8 +11,9 @@ from dataclasses import replace
 import pytest
 
 from escalade import overview, shown
-from escalade.db import Database, Doorbell, connect
+from escalade.db import Database, connect
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from tests import factories
 from tests.acting import rows
 from tests.clock import MovedClock

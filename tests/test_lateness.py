@@ -9,8 +9,9 @@ import pytest
 
 from escalade import attempts, metrics, overview
 from escalade.config import Config
-from escalade.db import Database, Doorbell, Limits
+from escalade.db import Database, Limits
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.lateness import BATCH, Lateness
 from tests import factories
 from tests.acting import ALICE, claim, do, end, entries, rows

@@ -133,7 +133,8 @@ def test_flask_stays_in_the_web_and_the_server_around_it() -> None:
 
 
 def test_the_database_layer_stands_on_nothing_but_refusals() -> None:
-    assert ours(SOURCES["escalade.db"]) == {"escalade.errors"}
+    assert ours(SOURCES["escalade.db"]) == {"escalade.errors", "escalade.doorbell"}
+    assert ours(SOURCES["escalade.doorbell"]) == set()
     assert ours(SOURCES["escalade.errors"]) == set()
 
 

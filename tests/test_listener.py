@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from escalade import listener
-from escalade.db import Database, Doorbell
+from escalade.db import Database
+from escalade.doorbell import Doorbell
 from escalade.health import Health
 from escalade.listener import Listener
 from tests.receiver import wait_for

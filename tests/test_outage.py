@@ -8,8 +8,9 @@ import pytest
 
 from escalade import incidents, outage
 from escalade.config import Config
-from escalade.db import Database, Doorbell
+from escalade.db import Database
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from tests import factories
 from tests.acting import ALICE, do
 from tests.clock import MovedClock

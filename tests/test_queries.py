@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
 from escalade import db
 from escalade.db import Database, connect
@@ -127,3 +128,8 @@ def test_every_query_says_what_it_is_for(path: Path) -> None:
     for block in re.split(r"^-- name: ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
         name, first = block.splitlines()[:2]
         assert first.startswith("-- "), f"{name} has no comment"
+
+
+def test_no_query_is_longer_than_what_the_driver_keeps() -> None:
+    """Past 4,096 characters psycopg takes the text apart anew each time."""
+    assert {name: len(text) for name, text in db.queries().items() if len(text) > MAX_CACHED_STATEMENT_LENGTH} == {}

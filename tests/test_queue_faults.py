@@ -13,8 +13,9 @@ import pytest
 
 from escalade import attempts
 from escalade.config import Config
-from escalade.db import Database, Doorbell
+from escalade.db import Database
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from tests import factories
 from tests.acting import claim, end, rows
 from tests.clock import MovedClock

@@ -110,7 +110,7 @@ def test_what_no_thread_has_begun_can_be_taken_back() -> None:
 
     with running(send) as (senders, _):
         for number in (1, 2, 3):
-            senders.submit(dataclasses.replace(job(), number=number))
+            senders.submit(job()._replace(number=number))
         assert begun.wait(5)
         assert [item.number for item in senders.unbegun()] == [2, 3]
         assert senders.unbegun() == []
@@ -134,3 +134,31 @@ def test_stopping_lets_what_has_begun_end() -> None:
         go.set()
         [back] = wait_for(senders.collect)
         assert back.receipt == Receipt()
+
+
+def test_as_many_messages_are_under_way_as_there_are_threads() -> None:
+    go, under_way = threading.Event(), threading.Semaphore(0)
+
+    def send(message: Message, network: Network) -> Receipt:
+        under_way.release()
+        go.wait(5)
+        return Receipt()
+
+    with running(send, count=8) as (senders, _):
+        for number in range(12):
+            senders.submit(job()._replace(number=number))
+        for _ in range(8):
+            assert under_way.acquire(timeout=5)
+        assert not under_way.acquire(blocking=False)
+        go.set()
+        wait_for(lambda: senders.results.qsize() == 12)
+
+
+def test_no_message_is_left_lying_however_they_come() -> None:
+    with running(lambda message, network: Receipt(), count=3) as (senders, _):
+        for number in range(3000):
+            senders.submit(job()._replace(number=number))
+            if number % 7 == 0:
+                wait_for(lambda number=number: senders.results.qsize() == number + 1)
+        wait_for(lambda: senders.results.qsize() == 3000)
+        assert sorted(back.job.number for back in senders.collect()) == list(range(3000))

@@ -9,8 +9,9 @@ from itertools import pairwise
 import pytest
 
 from escalade import incidents
-from escalade.db import Database, Doorbell, Session
+from escalade.db import Database, Session
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from tests import factories
 from tests.acting import ALICE

@@ -16,8 +16,9 @@ import pytest
 from escalade import attempts, db, listener, metrics, watchdog
 from escalade.background import Background
 from escalade.config import Config
-from escalade.db import Database, Doorbell, Patient, Tx, connect
+from escalade.db import Database, Patient, Tx, connect
 from escalade.dispatch import Settings
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.errors import Unavailable
 from escalade.health import Health

@@ -11,7 +11,7 @@ from flask import Blueprint, Flask, Response, current_app, jsonify, request
 
 from escalade import inbound, opening
 from escalade.buckets import Buckets
-from escalade.db import Reading
+from escalade.doorbell import Reading
 from escalade.errors import NotFound, TooMany, Unauthenticated, Unavailable, Unreadable
 from escalade.inbound.base import Event, Request
 from escalade.opening import Done, Integration, Source

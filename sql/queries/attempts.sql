@@ -144,7 +144,7 @@ with outcome as (
 ), settled as (
     update notification_attempt t
     set status = l.next, lease_until = null, last_error = case when l.outcome <> 'RELEASE' then l.error else t.last_error end,
-        tries = t.tries - case when l.outcome = 'RELEASE' or l.outcome = 'LIMITED' and l.next = 'PENDING' then 1 else 0 end,
+        tries = t.tries - (l.outcome = 'RELEASE' or l.outcome = 'LIMITED' and l.next = 'PENDING')::int,
         due_at = case when l.next = 'PENDING' then :now::timestamptz + make_interval(secs => l.delay) else t.due_at end,
         cancel_requested = t.cancel_requested and l.next <> 'PENDING' and l.next <> 'FAILED',
         delivered_at = case when l.next = 'DELIVERED' then l.ended_at else t.delivered_at end,
@@ -153,7 +153,7 @@ with outcome as (
         late_at = case when l.late then :now::timestamptz else t.late_at end
     from locked l
     where t.id = l.id
-    returning t.id, l.seq, l.was, t.status, l.kind
+    returning t.id, l.seq, l.was, t.status, l.kind, t.transport
 ), tried as (
     insert into attempt_try (attempt_id, claim_seq, try, started_at, ended_at, outcome, error, request, answer)
     select l.id, l.seq, l.tries, l.started_at, l.ended_at,
@@ -169,17 +169,16 @@ with outcome as (
         set outcome = excluded.outcome, error = excluded.error, ended_at = excluded.ended_at,
             request = excluded.request, answer = excluded.answer
 ), noted as (
-    insert into incident_event (incident_id, at, event, actor, data)
+    insert into incident_event (incident_id, at, event, data)
     select l.incident_id, :now,
         case when l.next = 'PENDING' then 'retry' else lower(l.next) end,
-        null,
         jsonb_build_object('attempt', l.id, 'try', l.tries, 'error', l.error, 'unknown', l.outcome = 'UNKNOWN')
     from locked l
     where l.incident_id is not null and l.outcome <> 'RELEASE'
     order by l.id
 ), late as (
-    insert into incident_event (incident_id, at, event, actor, data)
-    select l.incident_id, :now, 'late', null,
+    insert into incident_event (incident_id, at, event, data)
+    select l.incident_id, :now, 'late',
         jsonb_build_object('attempt', l.id, 'seconds', round(extract(epoch from l.started_at - l.first_due_at)))
     from locked l
     where l.late
@@ -206,11 +205,11 @@ with outcome as (
     from turns t
     where c.bundle = t.bundle
 )
-select id, seq, was, status, kind, false as lost from settled;
+select id, seq, was, status, kind, transport, false as lost from settled;
 
 -- name: stale_outcomes
 -- Outcomes that a settle refused: lost where the row has been claimed again or is gone, else closed already.
-select o.id, o.seq, null as was, null as status, null as kind,
+select o.id, o.seq, null as was, null as status, null as kind, null as transport,
     t.id is null or t.claim_seq <> o.seq or t.lease_owner is distinct from :owner as lost
 from unnest(:ids::bigint[], :seqs::int[]) as o (id, seq)
 left join notification_attempt t on t.id = o.id;

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from escalade import attempts, climbing, listener
-from escalade.db import Database, Doorbell, Session, connect
+from escalade.db import Database, Session, connect
+from escalade.doorbell import Doorbell
 from escalade.engine import Engine
 from escalade.health import Health
 from escalade.listener import Listener

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from escalade import attempts, climbing, incidents
-from escalade.db import ROOT, Database, Doorbell, Tx
+from escalade.db import ROOT, Database, Tx
+from escalade.doorbell import Doorbell
 from escalade.health import Health
 from escalade.listener import Listener
 from escalade.oncall import Rotation, Schedule, shifts

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
@@ -58,7 +57,7 @@ def stalled_sender(database: Database, hands: Hands, clock: MovedClock) -> list[
     with database.begin() as tx:
         attempts.reap(tx)
         answer = incidents.acknowledge(tx, incident.id, ALICE)
-    made.senders._send(replace(job, start_by=job.start_by - 30))
+    made.senders._send(job._replace(start_by=job.start_by - 30))
     return ["a page was sent after an answer that did not name it"] * (transport.sent != [] and not answer.in_flight)
 
 

@@ -21,6 +21,11 @@ from tests.interleavings.hands import Hands
 Scene = Callable[[Database, Hands, MovedClock], list[str]]
 
 
+def _unindented(text: str) -> str:
+    """As queries are sent: lines without their indentation."""
+    return "\n".join([text.split("\n")[0], *(line.strip() for line in text.split("\n")[1:])])
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A named query in which `instead` stands for `guard`."""
@@ -32,8 +37,9 @@ class Query:
     def put(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Have everybody run the wrong query."""
         real = db.queries
-        assert self.guard in real()[self.name], f"{self.name} no longer says {self.guard!r}"
-        wrong = real()[self.name].replace(self.guard, self.instead)
+        guard, instead = _unindented(self.guard), _unindented(self.instead)
+        assert guard in real()[self.name], f"{self.name} no longer says {guard!r}"
+        wrong = real()[self.name].replace(guard, instead)
         # Read anew each time: the moved clock is a query too.
         monkeypatch.setattr(db, "queries", lambda: {**real(), self.name: wrong})
 
