@@ -2,7 +2,9 @@
 
 import select
 import socket
+import struct
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -11,7 +13,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 class Wire:
     """Listens on loopback and passes bytes on to the server behind a URL. While `hangs` is set it keeps every
-    connection open and passes nothing on: what is said to it is heard and never answered."""
+    connection open and passes nothing on: what is said to it is heard and never answered. `reached` are the ports by
+    which the server knew its connections, each with when it was opened."""
 
     def __init__(self, url: str) -> None:
         self.target = conninfo_to_dict(url)
@@ -19,6 +22,7 @@ class Wire:
         self.ended = threading.Event()
         self.pairs: list[tuple[socket.socket, socket.socket]] = []
         self.opened = 0
+        self.reached: list[tuple[float, int]] = []
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self.listener.getsockname()[1]
         self.url = make_conninfo(url, host="127.0.0.1", port=self.port)
@@ -44,7 +48,9 @@ class Wire:
     def _reach(self) -> socket.socket:
         host, port = str(self.target["host"]), int(str(self.target.get("port", 5432)))
         if not host.startswith("/"):
-            return socket.create_connection((host, port))
+            far = socket.create_connection((host, port))
+            self.reached.append((time.time(), far.getsockname()[1]))
+            return far
         far = socket.socket(socket.AF_UNIX)
         far.connect(f"{host}/.s.PGSQL.{port}")
         return far
@@ -68,6 +74,17 @@ class Wire:
         finally:
             near.close()
             far.close()
+
+    def silent(self, seconds: float = 0.2) -> bool:
+        """Whether nothing comes back for so long from a server that is asked whether it speaks TLS."""
+        with socket.create_connection(("127.0.0.1", self.port)) as near:
+            near.settimeout(seconds)
+            near.sendall(struct.pack("!ii", 8, 80877103))
+            try:
+                near.recv(1)
+            except TimeoutError:
+                return True
+        return False
 
     def cut(self) -> None:
         """Close every connection."""

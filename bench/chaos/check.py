@@ -3,25 +3,29 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
-from bench.chaos.record import Attempt, Claim, Fault, Record, Request
+from bench.chaos.holds import MARGIN, WIRE, Hold, holds_of, matched, struck
+from bench.chaos.lateness import GRACE, counted
+from bench.chaos.record import Attempt, Fault, Move, Record, Request
 
-# Recovery takes a lease and at most this long, in seconds.
-GRACE = 2.0
 # How long after its answer a page is recorded, at the latest, where nothing breaks, in seconds.
 SETTLE = 2.0
-# Between a send's start and its arrival, in seconds: what was acknowledged a moment ago may still be on the wire.
-WIRE = 0.05
+# A claim reads the clock so long before it is made, at the most, in seconds: its lease counts from there.
+READING = 1.0
 
 
 @dataclass
 class Verdict:
-    """What was found; everything but `sent` and `unknown` must be empty."""
+    """What was found; everything but the numbers must be empty. `longest` is for how many seconds a page waited at the
+    most, but for what excuses it."""
 
     sent: int = 0
     unknown: int = 0
+    longest: float = 0.0
     lost: list[str] = field(default_factory=list)
     double_claims: list[str] = field(default_factory=list)
+    unclaimed: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
     after_acknowledge: list[str] = field(default_factory=list)
@@ -29,114 +33,180 @@ class Verdict:
     @property
     def faults(self) -> list[str]:
         """Everything that is wrong, a line each."""
-        return [*self.lost, *self.double_claims, *self.known, *self.late, *self.after_acknowledge]
+        found = (self.lost, self.double_claims, self.unclaimed, self.known, self.late, self.after_acknowledge)
+        return [line for lines in found for line in lines]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One page with all that is known of it."""
+
+    attempt: Attempt
+    requests: Sequence[Request]
+    holds: Sequence[Hold]
+    faults: Sequence[Fault]
+    lease: float
+
+    @property
+    def answered(self) -> bool:
+        """Whether the receiver has it."""
+        return any(request.answered for request in self.requests)
+
+    def counted(self, start: float, end: float) -> float:
+        """For how many of these seconds nothing excuses that it waited."""
+        return counted(self.faults, self.holds, start, end, self.lease)
+
+    def overdue(self, start: float, end: float) -> float:
+        """How long it waited, where that was too long, else 0."""
+        return end - start if self.counted(start, end) > self.lease + GRACE else 0.0
+
+    @property
+    def waits(self) -> Iterator[tuple[float, float]]:
+        """From when to when it waited to be sent, and, where it was in doubt, to be sent again."""
+        starts = (self.attempt.first_due, *(request.arrived for request in self.requests))
+        return zip(starts, (request.arrived for request in self.requests), strict=False)
 
 
 def check(record: Record, lease: float) -> Verdict:
     """Count. `lease` is in seconds."""
-    came: dict[int, list[Request]] = defaultdict(list)
-    for request in sorted(record.requests, key=lambda item: item.arrived):
-        came[request.attempt].append(request)
-    verdict = Verdict(sent=sum(any(one.answered for one in requests) for requests in came.values()))
-    verdict.lost = list(lost(record, came))
-    verdict.double_claims = list(double_claims(record.claims))
-    verdict.after_acknowledge = list(after_acknowledge(record, came))
-    for attempt in record.attempts:
-        requests = came.get(attempt.id, [])
-        verdict.late += late(attempt, requests, record.faults, lease)
-        verdict.late += late_again(requests, record.faults, lease)
-        for earlier, later in zip(requests, requests[1:], strict=False):
-            why = known(attempt, earlier, later, record.faults)
-            verdict.known += [f"attempt {attempt.id} was sent twice: {why}"] if why else []
-            verdict.unknown += not why
+    cases = list(cases_of(record, lease))
+    verdict = Verdict(sent=sum(case.answered for case in cases))
+    verdict.lost = [*unpaged(record), *(line for case in cases for line in lost(case, record))]
+    verdict.double_claims = list(double_claims(record.moves))
+    verdict.after_acknowledge = [line for case in cases for line in after_acknowledge(case, record)]
+    for case in cases:
+        verdict.double_claims += [*taken_early(case), *together(case)]
+        verdict.late += late(case)
+        verdict.longest = max([verdict.longest, *(case.counted(*wait) for wait in case.waits)])
+        repeats(case, verdict)
     return verdict
 
 
-def lost(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
-    """Alerts that were accepted and paged nobody, and pages that came to no end."""
-    pages: dict[int, list[Attempt]] = defaultdict(list)
-    for attempt in record.attempts:
-        pages[attempt.incident].append(attempt)
+def cases_of(record: Record, lease: float) -> Iterator[Case]:
+    """Every page of the database, and every one that came without being there."""
+    came: dict[int, list[Request]] = defaultdict(list)
+    for request in sorted(record.requests, key=lambda item: item.arrived):
+        came[request.attempt].append(request)
+    holds = holds_of(record.moves)
+    attempts = {attempt.id: attempt for attempt in record.attempts}
+    for number, requests in came.items():
+        first = requests[0]
+        attempts.setdefault(
+            number, Attempt(number, first.incident, first.key, "unknown to the database", first.arrived)
+        )
+    for number, attempt in attempts.items():
+        yield Case(attempt, came.get(number, []), holds.get(number, []), record.faults, lease)
+
+
+def unpaged(record: Record) -> Iterator[str]:
+    """Alerts that were accepted and paged nobody, or not everybody."""
+    pages = Counter(attempt.incident for attempt in record.attempts)
     for incident in sorted(record.accepted):
-        if len(pages[incident]) < record.people:
-            yield f"incident {incident} has {len(pages[incident])} pages for {record.people} people"
-    for attempt in record.attempts:
-        answered = any(request.answered for request in came.get(attempt.id, []))
-        if attempt.status == "DELIVERED" and not answered:
+        if pages[incident] < record.people:
+            yield f"incident {incident} has {pages[incident]} pages for {record.people} people"
+
+
+def lost(case: Case, record: Record) -> Iterator[str]:
+    """A page that came to no end, or to one that it must not have. One that was never sent may only be cancelled by
+    what was recorded while there still was time to send it."""
+    attempt = case.attempt
+    if attempt.status not in ("DELIVERED", "CANCELLED"):
+        yield f"attempt {attempt.id} is {attempt.status} at the end"
+    elif attempt.status == "DELIVERED":
+        if not case.answered:
             yield f"attempt {attempt.id} is said to be delivered, and never arrived"
-        elif attempt.status not in ("DELIVERED", "CANCELLED"):
-            yield f"attempt {attempt.id} is {attempt.status} at the end"
-        elif attempt.status == "CANCELLED" and attempt.incident not in {answer.incident for answer in record.answers}:
-            yield f"attempt {attempt.id} was cancelled, and nobody had stopped it"
+    elif attempt.incident not in {answer.incident for answer in record.answers}:
+        yield f"attempt {attempt.id} was cancelled, and nobody had stopped it"
+    elif not case.requests:
+        stopped = record.stopped.get(attempt.incident, inf)
+        if waited := case.overdue(attempt.first_due, stopped):
+            yield f"attempt {attempt.id} never left in the {waited:.1f} s before its incident was stopped"
 
 
-def double_claims(claims: Sequence[Claim]) -> Iterator[str]:
+def double_claims(moves: Sequence[Move]) -> Iterator[str]:
     """Attempts claimed while somebody else held them, or twice under one number."""
+    claims = [move for move in moves if move.after == "IN_FLIGHT"]
     for claim in claims:
         if claim.before == "IN_FLIGHT":
-            yield f"attempt {claim.attempt} was claimed by {claim.owner} while it was in flight"
+            yield f"attempt {claim.attempt} was claimed by {claim.pid} while it was in flight"
     for (attempt, seq), count in Counter((claim.attempt, claim.seq) for claim in claims).items():
         if count > 1:
             yield f"claim {seq} of attempt {attempt} was made {count} times"
 
 
-def known(attempt: Attempt, earlier: Request, later: Request, faults: Sequence[Fault]) -> str | None:
-    """Why a second arrival was not to be: nothing broke between the first and the second, or nobody was told that the
-    first was in doubt, or it came under another key."""
-    if earlier.key != later.key:
+def taken_early(case: Case) -> Iterator[str]:
+    """Pages taken from their holder before its lease was over, or held under one that was too short."""
+    for hold in case.holds:
+        if (early := hold.taken_back_early()) > WIRE:
+            yield f"claim {hold.seq} of attempt {hold.attempt} was taken back {early:.1f} s before its lease ended"
+        lasts = hold.lease_until - hold.claimed
+        if lasts < case.lease - READING and not any(struck(hold, fault) for fault in case.faults):
+            yield f"claim {hold.seq} of attempt {hold.attempt} had a lease of {lasts:.1f} s"
+
+
+def together(case: Case) -> Iterator[str]:
+    """A page that came while it was on the wire already. Only a sender that stood still past its lease may do so."""
+    stood = any(fault.kind == "pause" and struck(hold, fault) for hold in case.holds for fault in case.faults)
+    under_way = 0.0
+    for request in case.requests:
+        if request.arrived < under_way and not stood:
+            yield f"attempt {request.attempt} was on the wire twice at once"
+        under_way = max(under_way, request.answered or inf)
+
+
+def repeats(case: Case, verdict: Verdict) -> None:
+    """Every arrival but the last needs a claim of its own that is recorded as in doubt, and what broke to excuse it."""
+    last = True
+    for request, hold in matched(case.requests, case.holds):
+        if hold is None:
+            verdict.unclaimed.append(f"attempt {request.attempt} arrived and nobody had claimed it for that")
+        elif not last:
+            why = known(case, request, hold)
+            verdict.known += [f"attempt {request.attempt} was sent twice: {why}"] if why else []
+            verdict.unknown += not why
+        last = False
+
+
+def known(case: Case, request: Request, hold: Hold) -> str | None:
+    """Why another arrival after this one was not to be; None where it was."""
+    if len({one.key for one in case.requests}) > 1:
         return "under two keys"
-    recorded = (earlier.answered or later.arrived) + SETTLE
-    if not any(fault.began <= recorded and fault.ended >= earlier.arrived for fault in faults):
-        return "and nothing had broken when the first was recorded"
-    if "unknown" not in attempt.tries:
-        return "and its tries do not say that the first was in doubt"
+    if (outcome := case.attempt.tries.get(hold.seq)) != "unknown":
+        return f"its claim {hold.seq} is recorded as {outcome}, and not in doubt"
+    # A sender that stood still may send after its page has been taken from it.
+    arrived = min(request.arrived, hold.ended) - MARGIN
+    recorded = (request.answered or inf) + SETTLE
+    if not any(
+        struck(hold, fault) and fault.began <= recorded and fault.mended + MARGIN >= arrived for fault in case.faults
+    ):
+        return f"nothing had broken when its claim {hold.seq} was to be recorded"
     return None
 
 
-def late(attempt: Attempt, requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
-    """A first arrival later than a lease and two seconds."""
-    if requests and (waited := overdue(faults, attempt.first_due, requests[0].arrived, lease)):
-        tries = ", ".join(attempt.tries)
-        yield f"attempt {attempt.id} came {waited:.1f} s late; tries: {tries}"
+def late(case: Case) -> Iterator[str]:
+    """A first arrival, or that of a page in doubt, later than a lease and two seconds."""
+    for number, (start, end) in enumerate(case.waits):
+        if waited := case.overdue(start, end):
+            what = "was sent again only after" if number else "came late, after"
+            yield f"attempt {case.attempt.id} {what} {waited:.1f} s; {story(case)}"
 
 
-def late_again(requests: Sequence[Request], faults: Sequence[Fault], lease: float) -> Iterator[str]:
-    """A page in doubt that was not sent again within a lease and two seconds."""
-    for earlier, later in zip(requests, requests[1:], strict=False):
-        if waited := overdue(faults, earlier.arrived, later.arrived, lease):
-            yield f"attempt {later.attempt} was sent again only after {waited:.1f} s"
+def story(case: Case) -> str:
+    """Who held a page, and what was broken meanwhile, in seconds since it was due."""
+    due, last = case.attempt.first_due, case.requests[-1].arrived
+    told = [f"held by {hold.pid} from {hold.claimed - due:.1f} to {hold.ended - due:.1f}" for hold in case.holds]
+    told += [
+        f"{fault.kind} from {fault.began - due:.1f} to {fault.ended - due:.1f}"
+        for fault in case.faults
+        if fault.began < last and fault.ended > due
+    ]
+    return ", ".join(told) or "nobody held it and nothing was broken"
 
 
-def overdue(faults: Sequence[Fault], start: float, end: float, lease: float) -> float:
-    """How long a page waited, where that was too long, else 0. The time in which the database was out of reach does not
-    count, and one fault that strikes before the page had to be sent begins the time anew: it may hit whoever holds it.
-    """
-    last = start
-    for fault in faults:
-        in_time = fault.began - start - out_of_reach(faults, start, fault.began) <= lease + GRACE
-        if start < fault.began < end and in_time:
-            last = max(last, fault.began)
-    waited = end - last
-    return waited if waited - out_of_reach(faults, last, end) > lease + GRACE else 0.0
-
-
-def out_of_reach(faults: Sequence[Fault], start: float, end: float) -> float:
-    """For how many of these seconds no process could reach the database."""
-    total, reached = 0.0, start
-    for fault in sorted(faults, key=lambda item: item.began):
-        if fault.away_until is None:
-            continue
-        begun, ended = max(fault.began, reached), min(fault.away_until, end)
-        total += max(0.0, ended - begun)
-        reached = max(reached, ended)
-    return total
-
-
-def after_acknowledge(record: Record, came: dict[int, list[Request]]) -> Iterator[str]:
+def after_acknowledge(case: Case, record: Record) -> Iterator[str]:
     """Pages that arrived after the server had said that their incident is acknowledged or resolved, unnamed by it."""
-    said = {answer.incident: answer for answer in record.answers}
-    for requests in came.values():
-        for request in requests:
-            answer = said.get(request.incident)
-            if answer and request.arrived > answer.at + WIRE and request.attempt not in answer.in_flight:
-                yield f"attempt {request.attempt} arrived after incident {request.incident} had been stopped"
+    for answer in record.answers:
+        if answer.incident == case.attempt.incident and case.attempt.id not in answer.in_flight:
+            for request in case.requests:
+                if request.arrived > answer.at + WIRE:
+                    yield f"attempt {request.attempt} arrived after incident {request.incident} had been stopped"

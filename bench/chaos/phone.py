@@ -38,6 +38,12 @@ class Phone:
         with self.lock:
             for request in found:
                 request.answered = time.time()
+                self.under_way.discard(request.port)
+
+    def sending(self) -> set[int]:
+        """The ports from which a message has come that is not answered yet."""
+        with self.lock:
+            return set(self.under_way)
 
     def gone(self, port: int) -> None:
         """The exchange is over."""

@@ -27,26 +27,32 @@ users:
 policies: [{{name: both, steps: [{{targets: ["user:alice@example.com", "user:bob@example.com"], wait: 2h}}]}}]
 services: [{{name: api, policy: both, urgency: high, integrations: [{{name: chaos, kind: generic, key: {key}}}]}}]
 """
-# Every claim is written down by the database itself, in the transaction that makes it.
+# Every claim, and whatever ends one, is written down by the database itself, in the transaction that makes it. What is
+# given back unsent uses no try, and keeps the error of an earlier one.
 WATCH = """
-create table chaos_claim (attempt bigint, seq int, owner text, before text);
-create function chaos_claimed() returns trigger language plpgsql as $$
+create table chaos_move (attempt bigint, seq int, owner text, before text, after text, at timestamptz,
+    lease_until timestamptz, port int, error text);
+create function chaos_moved() returns trigger language plpgsql as $$
 begin
-    insert into chaos_claim values (new.id, new.claim_seq, new.lease_owner, old.status);
+    insert into chaos_move values (new.id, new.claim_seq, coalesce(new.lease_owner, old.lease_owner), old.status,
+        new.status, clock_timestamp(), coalesce(new.lease_until, old.lease_until), inet_client_port(),
+        case when new.tries = old.tries then new.last_error end);
     return null;
 end $$;
-create trigger chaos_claimed after update on notification_attempt for each row
-    when (new.status = 'IN_FLIGHT' and new.claim_seq <> old.claim_seq) execute function chaos_claimed();
+create trigger chaos_moved after update on notification_attempt for each row
+    when (new.kind = 'PAGE' and (new.status <> old.status or new.claim_seq <> old.claim_seq))
+    execute function chaos_moved();
 """
 
 
 @dataclass
 class App:
-    """One process, with wires of its own to each server."""
+    """One process, with wires of its own to each server. `lives` are its pids, each with when it was started."""
 
     wires: list[Wire]
     port: int = field(default_factory=free_port)
     process: "subprocess.Popen[bytes] | None" = None
+    lives: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -61,16 +67,23 @@ class App:
 
     def start(self, log: Path) -> None:
         """Start it; it is ready some moments later."""
+        started = time.time()
         with log.open("ab") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "app.py", "serve"], cwd=ROOT, env=self._environment(), stdout=out, stderr=out
             )
+        self.lives.append((started, self.process.pid))
 
     def end(self, order: signal.Signals) -> None:
         """Send it this signal and wait for its end."""
         if self.process is not None:
             self.process.send_signal(order)
             self.process.wait(40)
+
+    @property
+    def pid(self) -> int:
+        """The process that runs now, or ran last."""
+        return self.lives[-1][1]
 
     def ready(self) -> bool:
         """Whether it says that pages can go out from it."""
