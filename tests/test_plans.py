@@ -205,7 +205,9 @@ def test_the_loop_uses_its_own_index_whatever_is_known_of_the_table(
 
 @pytest.mark.parametrize("name", PLANS)
 def test_the_indexes_a_query_is_said_to_need_are_used_by_it(plans: Mapping[tuple[str, str], str], name: str) -> None:
-    assert PLANS[name][1] <= set().union(*(indexes(plans[name, how]) for how in HOW))
+    used = set().union(*(indexes(plans[name, how]) for how in HOW))
+    # Both begin with the incident: before PostgreSQL 18 the sample behind the statistics decides between them.
+    assert PLANS[name][1] <= used | ({"attempt_incident"} if "attempt_once" in used else set())
 
 
 def test_every_index_of_the_queue_is_used_and_every_one_is_listed(

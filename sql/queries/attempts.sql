@@ -291,14 +291,15 @@ returning t.id;
 
 -- name: whats_due^
 -- The idle poll: what is due now, and when the next of each kind comes. One index probe each: min() reads one end of
--- its index, where exists() would have the planner believe that any scan soon meets a row.
+-- its index, where exists() would have the planner believe that any scan soon meets a row. For steps that is spelled
+-- out: with no statistics PostgreSQL 15 would have the minimum of all that another index holds.
 select
     coalesce((select min(due_at) from notification_attempt
         where status = 'PENDING' and kind <> 'STEP' and lane = 'high') <= :now, false) as high,
     coalesce((select min(due_at) from notification_attempt
         where status = 'PENDING' and kind <> 'STEP' and lane = 'low') <= :now, false) as low,
-    coalesce((select min(due_at) from notification_attempt
-        where status = 'PENDING' and kind = 'STEP') <= :now, false) as step,
+    coalesce((select due_at from notification_attempt
+        where status = 'PENDING' and kind = 'STEP' order by due_at limit 1) <= :now, false) as step,
     coalesce((select min(lease_until) from notification_attempt where status = 'IN_FLIGHT') < :now, false) as lease,
     (select min(incident_id) from notification_attempt where recheck) is not null as recheck,
     coalesce((select min(wake_at) from incident where wake_at is not null) <= :now, false) as wake,
@@ -308,8 +309,8 @@ select
             where status = 'PENDING' and kind <> 'STEP' and lane = 'high' and due_at > :now),
         (select min(due_at) from notification_attempt
             where status = 'PENDING' and kind <> 'STEP' and lane = 'low' and due_at > :now),
-        (select min(due_at) from notification_attempt
-            where status = 'PENDING' and kind = 'STEP' and due_at > :now),
+        (select due_at from notification_attempt
+            where status = 'PENDING' and kind = 'STEP' and due_at > :now order by due_at limit 1),
         (select min(lease_until) from notification_attempt where status = 'IN_FLIGHT' and lease_until >= :now),
         (select min(wake_at) from incident where wake_at is not null and wake_at > :now),
         (select min(late_at) from heartbeat where late_at is not null and late_at > :now)
