@@ -270,20 +270,23 @@ class Engine:
         if self._time_for("instance", INSTANCE_SECONDS):
             if self.health.since_tick() > 3 * self.poll() + outage.DOWN.total_seconds():
                 self._try(outage.report, session)
-            tx = session.single()
-            tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
+            self._try(self._lives, session)
         if self._time_for("strays", STRAYS_SECONDS):
-            strays.report_strays(session.begin)
+            self._try(strays.report_strays, session)
         for chore, moved in (("archive", self._archive), ("prune", self._prune)):
-            if self._time_for(chore, HOUSE_SECONDS) and moved(session):
+            if self._time_for(chore, HOUSE_SECONDS) and self._try(moved, session):
                 # There may be more: a batch a round, so that claims are never kept waiting.
                 self.done_at[chore] = -HOUSE_SECONDS
 
-    def _archive(self, session: Session) -> int:
-        return housekeeping.archive(session.begin, self.settings.archive_days)
+    def _lives(self, begin: Begin) -> int:
+        with begin() as tx:
+            return tx.run("engine_ticked", owner=self.dispatch.owner, now=tx.now)
 
-    def _prune(self, session: Session) -> int:
-        return housekeeping.prune(session.begin, self.settings.keep_days)
+    def _archive(self, begin: Begin) -> int:
+        return housekeeping.archive(begin, self.settings.archive_days)
+
+    def _prune(self, begin: Begin) -> int:
+        return housekeeping.prune(begin, self.settings.keep_days)
 
     def _time_for(self, chore: str, every: float) -> bool:
         now = time.monotonic()

@@ -1,11 +1,17 @@
-"""What is old leaves in bounded batches, so that no claim ever waits for it."""
+"""What is old leaves in bounded batches, so that no claim ever waits for it.
 
-from datetime import timedelta
+The bound is one of rows, whoever they belong to: one incident may have a hundred thousand of them. No row that
+somebody holds is waited for; it is left for a later batch.
+"""
+
+from datetime import datetime, timedelta
 
 from escalade import attempts
-from escalade.db import Begin
+from escalade.db import Begin, Tx
 
-BATCH = 500
+# So many rows, and so many incidents looked at, a transaction.
+ROWS = 2000
+INCIDENTS = 500
 
 
 def archive(begin: Begin, days: int) -> int:
@@ -14,16 +20,41 @@ def archive(begin: Begin, days: int) -> int:
         return attempts.archive(tx, days)
 
 
-def prune(begin: Begin, days: int) -> int:
+def prune(begin: Begin, days: int, rows: int = ROWS) -> int:
     """Forget what is more than `days` old: resolved incidents with their attempts, tries and timeline, messages that
-    belong to no incident, and outages; how many incidents and messages, at most one batch of each."""
-    with begin() as tx:
-        before = tx.now - timedelta(days=days)
-        ids = tx.values("incidents_to_prune", before=before, n=BATCH)
-        if ids:
-            for name in ("prune_tries", "prune_attempts", "prune_archive", "prune_events", "prune_incidents"):
-                tx.run(name, ids=ids)
-    with begin() as tx:
-        loose = tx.run("prune_loose", before=before, n=BATCH)
-        tx.run("prune_outages", before=before)
-    return len(ids) + loose
+    belong to no incident, and outages; how many rows, at most `rows` of each. Incidents go last, once nothing belongs
+    to them."""
+    gone = 0
+    for chore in (_incidents, _loose, _outages):
+        with begin() as tx:
+            gone += chore(tx, tx.now - timedelta(days=days), rows)
+    return gone
+
+
+def _incidents(tx: Tx, before: datetime, rows: int) -> int:
+    ids = tx.values("incidents_to_prune", before=before, n=INCIDENTS)
+    left = rows
+    for look, forget in (("attempts_to_prune", "prune_attempts"), ("archived_to_prune", "prune_archived")):
+        if ids and left > 0:
+            left -= _attempts(tx, tx.values(look, ids=ids, n=left), forget, left)
+    if ids and left > 0:
+        left -= tx.run("prune_events", ids=ids, n=left)
+    if ids and left > 0:
+        left -= tx.run("prune_incidents", ids=ids[:left])
+    return rows - left
+
+
+def _loose(tx: Tx, before: datetime, rows: int) -> int:
+    return _attempts(tx, tx.values("loose_to_prune", before=before, n=rows), "prune_archived", rows)
+
+
+def _outages(tx: Tx, before: datetime, rows: int) -> int:
+    return tx.run("prune_outages", before=before, n=rows)
+
+
+def _attempts(tx: Tx, ids: list[int], forget: str, rows: int) -> int:
+    """Their tries first, and then as many of them as the bound leaves room for."""
+    if not ids:
+        return 0
+    tries = tx.run("prune_tries", ids=ids, n=rows)
+    return tries + (tx.run(forget, ids=ids[: rows - tries]) if tries < rows else 0)

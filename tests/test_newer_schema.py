@@ -86,4 +86,4 @@ def test_old_code_goes_on_while_and_after_a_newer_schema_comes(
     clock.pass_(days=8)
     assert housekeeping.archive(deploying.begin, 7) > 0
     clock.pass_(days=400)
-    assert housekeeping.prune(deploying.begin, 365) == 1
+    assert housekeeping.prune(deploying.begin, 365) > 0

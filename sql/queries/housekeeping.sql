@@ -7,44 +7,54 @@ order by resolved_at
 limit :n
 for update skip locked;
 
+-- name: attempts_to_prune
+-- Some of their attempts that are still in the hot table: failed ones stay there until they are this old.
+select id from notification_attempt where incident_id = any(:ids::bigint[]) limit :n for update skip locked;
+
+-- name: archived_to_prune
+-- Some of their archived attempts.
+select id from notification_attempt_archive where incident_id = any(:ids::bigint[]) limit :n for update skip locked;
+
+-- name: loose_to_prune
+-- Some of the archived messages that belong to no incident (tests, verifications).
+select id
+from notification_attempt_archive
+where incident_id is null and finished_at < :before
+order by finished_at
+limit :n
+for update skip locked;
+
 -- name: prune_tries!
--- The tries of their attempts, hot and archived.
+-- Some of the tries of these attempts.
 delete from attempt_try
-where attempt_id in (
-    select id from notification_attempt where incident_id = any(:ids::bigint[])
-    union all
-    select id from notification_attempt_archive where incident_id = any(:ids::bigint[]));
+where (attempt_id, claim_seq) in (
+    select attempt_id, claim_seq from attempt_try where attempt_id = any(:ids::bigint[]) limit :n for update skip locked);
 
 -- name: prune_attempts!
--- Their attempts that are still in the hot table: failed ones stay there until they are this old.
-delete from notification_attempt where incident_id = any(:ids::bigint[]);
+-- Those of these attempts whose tries are gone.
+delete from notification_attempt a
+where id = any(:ids::bigint[]) and not exists (select from attempt_try t where t.attempt_id = a.id);
 
--- name: prune_archive!
--- Their archived attempts.
-delete from notification_attempt_archive where incident_id = any(:ids::bigint[]);
+-- name: prune_archived!
+-- Those of these archived attempts whose tries are gone.
+delete from notification_attempt_archive a
+where id = any(:ids::bigint[]) and not exists (select from attempt_try t where t.attempt_id = a.id);
 
 -- name: prune_events!
--- Their timeline.
-delete from incident_event where incident_id = any(:ids::bigint[]);
+-- Some of the timeline of these incidents.
+delete from incident_event
+where id = any(array(
+    select id from incident_event where incident_id = any(:ids::bigint[]) limit :n for update skip locked));
 
 -- name: prune_incidents!
--- And the incidents themselves.
-delete from incident where id = any(:ids::bigint[]);
-
--- name: prune_loose!
--- Archived messages that belong to no incident (tests, verifications), with their tries, a batch at a time.
-with old as materialized (
-    select id
-    from notification_attempt_archive
-    where incident_id is null and finished_at < :before
-    order by finished_at
-    limit :n
-    for update skip locked
-), tries as (
-    delete from attempt_try where attempt_id in (select id from old)
-)
-delete from notification_attempt_archive where id in (select id from old);
+-- Those of these incidents that nothing belongs to any more.
+delete from incident i
+where id = any(:ids::bigint[])
+    and not exists (select from notification_attempt a where a.incident_id = i.id)
+    and not exists (select from notification_attempt_archive a where a.incident_id = i.id)
+    and not exists (select from incident_event e where e.incident_id = i.id);
 
 -- name: prune_outages!
--- What was written down of outages long over.
-delete from outage where ended_at < :before;
+-- Some of what was written down of outages long over.
+delete from outage
+where id = any(array(select id from outage where ended_at < :before limit :n for update skip locked));
