@@ -27,11 +27,16 @@ IDLE_SECONDS = float(os.environ.get("BENCH_IDLE_SECONDS", "30"))
 
 
 def main() -> None:
-    """Measure and print; with --history what a long history costs, and nothing else."""
+    """Measure and print; with --history what a long history costs, with --vacuum from how many dead rows on the queue
+    is to be vacuumed, and nothing else."""
     if "--history" in sys.argv[1:]:
         from bench import history
 
         return history.main()
+    if "--vacuum" in sys.argv[1:]:
+        from bench import vacuum
+
+        return vacuum.main()
     with tempfile.TemporaryDirectory(prefix="escalade-bench-") as name, embedded.running(Path(name), {}) as server:
         url = new_database(server, "bench")
         measure_process(url)
@@ -77,10 +82,13 @@ def measure_queue(url: str) -> None:
 
 
 def measure_peers(url: str) -> None:
-    """One queue, and more and more processes, each with 16 senders and nothing to send."""
+    """One queue, and more and more processes, each with 16 senders: with nothing to send, and over real HTTP."""
     for processes in (1, 2, 4, 8):
         done = peers.share(url, processes, ROWS)
         say(f"claim and settle, {processes} processes", f"{done.rate:,.0f} attempts a second", "each tried once")
+    for processes in (1, 2, 4, 8):
+        done = peers.delivered(url, processes, BURST // 2)
+        say(f"delivered, {processes} processes", f"{done.rate:,.0f} pages a second", "each delivered once")
 
 
 def measure_delivery(url: str) -> None:

@@ -1,5 +1,6 @@
 """Migrations while alerts arrive and pages leave, and migrations that fail or are killed half-way."""
 
+import ast
 import subprocess
 import sys
 import threading
@@ -59,6 +60,38 @@ def test_k094_a_migration_that_is_killed_half_way_completes_when_it_is_run_again
     process.kill()
     process.wait()
     assert migrate(empty) == [path.stem for path in files()[number:]]
+    assert shape(empty) == shape(database_url)
+
+
+WAITING = "select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+HISTORY = "select name from schema_migration order by 1"
+
+
+@pytest.mark.parametrize("done", [0, 1, len(files()) - 1], ids=["empty", "old", "one behind"])
+def test_two_processes_that_migrate_at_the_same_time_both_end_well_and_each_file_is_applied_once(
+    empty: str, database_url: str, tmp_path: Path, done: int
+) -> None:
+    for path in files()[:done]:
+        (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"))
+    migrate(empty, tmp_path)
+    for place, path in enumerate(files()):
+        text = path.read_text(encoding="utf-8")
+        (tmp_path / path.name).write_text(text + ("\nselect pg_sleep(1);" if place == done else ""))
+    call = (
+        f"from pathlib import Path; from escalade.migrate import migrate; print(migrate({empty!r}, "
+        f"Path({str(tmp_path)!r})))"
+    )
+    with psycopg.connect(empty, autocommit=True) as conn:
+        command = [sys.executable, "-c", call]
+        both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        wait_for(lambda: conn.execute(SLEEPING).fetchone(), 20, "migration under way")  # type: ignore[arg-type]
+        wait_for(lambda: conn.execute(WAITING).fetchone(), 20, "one that waits for it")  # type: ignore[arg-type]
+        said = [process.communicate(timeout=30)[0] for process in both]
+        applied = [name for (name,) in conn.execute(HISTORY)]
+    assert [process.returncode for process in both] == [0, 0]
+    each = [name for text in said for name in ast.literal_eval(text)]
+    assert sorted(each) == [path.stem for path in files()[done:]]
+    assert applied == [path.stem for path in files()]
     assert shape(empty) == shape(database_url)
 
 

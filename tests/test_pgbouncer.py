@@ -11,21 +11,26 @@ import pytest
 
 from escalade.db import Database, connect
 from escalade.migrate import migrate
-from tests import test_engine, test_engine_faults, test_engines_together
+from tests import test_dispatch, test_engine, test_engine_faults, test_engines_together
 from tests.bouncer import bouncing, program
+from tests.interleavings.scenes import opened
+from tests.receiver import wait_for
 from tests.stories import test_main_job
+from tests.test_dispatch import Desk, desk
 from tests.test_engine import phone
 
-__all__ = ["phone"]
+__all__ = ["desk", "phone"]
 
 pytestmark = pytest.mark.skipif(program() is None, reason="PgBouncer is missing: apt-get install pgbouncer")
 
-# These are about the notification or the connection itself.
+# These are about the notification or the connection itself: the backend that a client is told of is the pooler's.
 LEFT_OUT = {
+    "test_no_transaction_is_open_while_bytes_are_on_the_wire",
+    "test_results_are_not_lost_with_a_connection_that_breaks_before_they_are_recorded",
     "test_a_page_leaves_at_once_when_another_process_rings",
     "test_a_server_that_lets_in_and_does_no_work_is_asked_less_and_less_often",
 }
-for module in (test_engine, test_engine_faults, test_engines_together, test_main_job):
+for module in (test_dispatch, test_engine, test_engine_faults, test_engines_together, test_main_job):
     for name, found in vars(module).items():
         if name.startswith("test_") and callable(found) and name not in LEFT_OUT:
             globals()[name] = found
@@ -51,6 +56,16 @@ def test_q28_through_a_pooler_nothing_is_prepared_and_each_transaction_says_how_
             conn.execute("select 1")
         with conn.transaction():
             assert conn.execute("show transaction isolation level").fetchone() == ("read committed",)
+
+
+def test_q28_no_backend_is_held_while_bytes_are_on_the_wire(database: Database, desk: Desk, database_url: str) -> None:
+    opened(database, people=1)
+    desk.open.clear()
+    desk.claim()
+    wait_for(lambda: desk.sent)
+    with connect(database_url) as conn:
+        held = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in%'"
+        assert conn.execute(held).fetchone() == (0,)
 
 
 def test_straight_to_the_server_statements_are_prepared(database_url: str) -> None:
