@@ -6,6 +6,7 @@ this role may not see, or this version of Postgres does not know, says so and is
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from math import inf
 from typing import Any
 
@@ -14,12 +15,16 @@ import psycopg
 from escalade import metrics
 from escalade import thresholds as at
 from escalade.db import Tx
+from escalade.growth import Growth
 from escalade.thresholds import Limit, written
 
 RATE_SECONDS = 60
+# An average over less says nothing.
+AVERAGE_SECONDS = 600.0
 # Of fewer claims a share says nothing.
 ENOUGH_CLAIMS = 200
 GIGABYTE = 1024.0**3
+growth = Growth()
 OK, WATCH, ACT, UNKNOWN = "ok", "watch", "act", "unknown"
 
 
@@ -107,7 +112,8 @@ def _claims(tx: Tx) -> Iterator[Sign]:
     """Of this process: one that does not run the engine knows nothing."""
     claims = metrics.total(metrics.claim_seconds)
     if not claims:
-        yield Sign(at.CLAIM, None, "this process has made no claim; ask /metrics of one that has")
+        for limit in (at.CLAIM, at.CONTENTION):
+            yield Sign(limit, None, "this process has made no claim; ask /metrics of one that has")
         return
     yield Sign(at.CLAIM, metrics.quantile(metrics.claim_seconds, 0.99), f"of {claims:,.0f} since the start")
     if claims < ENOUGH_CLAIMS:
@@ -145,6 +151,8 @@ def _table(tx: Tx) -> Iterator[Sign]:
 def _snapshot(tx: Tx) -> Iterator[Sign]:
     row = tx.maybe(dict, "health_snapshot", now=tx.now)
     yield Sign(at.SNAPSHOT, row["age"] if row else 0.0, row["who"] if row else "nobody holds one")
+    row = tx.maybe(dict, "health_horizon")
+    yield Sign(at.HORIZON, row["age"] if row else 0, row["who"] if row else "nothing holds any back")
 
 
 def _waits(tx: Tx) -> Iterator[Sign]:
@@ -157,9 +165,29 @@ def _multixact(tx: Tx) -> Iterator[Sign]:
     yield Sign(at.MULTIXACT, tx.one(dict, "health_multixact")["age"])
 
 
+def _slru(tx: Tx) -> Iterator[Sign]:
+    rows = tx.many(dict, "health_slru")
+    caches = ", ".join(f"{row['cache']}: {row['read']:,}" for row in rows if row["read"])
+    total, since = sum(row["read"] for row in rows), min((row["since"] for row in rows), default=None)
+    value, note = _rate(tx, "slru", total, since)
+    yield Sign(at.SLRU_READS, value, f"{note}; in all {caches or 'none'}")
+
+
 def _wal(tx: Tx) -> Iterator[Sign]:
-    rate = tx.one(dict, "health_wal", now=tx.now)["rate"]
-    yield Sign(at.WAL, None if rate is None else rate / 1024**2)
+    row = tx.one(dict, "health_wal")
+    value, note = _rate(tx, "wal", row["bytes"] / 1024**2, row["since"])
+    yield Sign(at.WAL, value, note)
+
+
+def _rate(tx: Tx, name: str, total: float, since: datetime | None) -> tuple[float | None, str]:
+    """How fast a total of the statistics grows, a second, and what that is: an average of weeks hides every burst, so
+    where this process has looked before, it is the worst between two looks."""
+    info = tx.conn.info
+    worst = growth.worst(f"{info.host}:{info.port}/{info.dbname}", name, tx.now, total)
+    average = None if since is None else total / max((tx.now - since).total_seconds(), AVERAGE_SECONDS)
+    if worst is None:
+        return average, "on average since the statistics began; bursts do not show until this process looks again"
+    return worst, f"the worst between two looks of the last ten minutes; on average {average or 0:.2f}"
 
 
 def _replicas(tx: Tx) -> Iterator[Sign]:
@@ -183,8 +211,9 @@ LOOKS: tuple[tuple[Callable[[Tx], Iterable[Sign]], tuple[Limit, ...]], ...] = (
     (_claims, (at.CLAIM, at.CONTENTION)),
     (_backlog, (at.BACKLOG, at.OLDEST, at.LEASES)),
     (_table, (at.DEAD, at.SIZE, at.VACUUMED)),
-    (_snapshot, (at.SNAPSHOT,)),
+    (_snapshot, (at.SNAPSHOT, at.HORIZON)),
     (_waits, (at.LOCKS, at.SLRU)),
+    (_slru, (at.SLRU_READS,)),
     (_multixact, (at.MULTIXACT,)),
     (_wal, (at.WAL,)),
     (_replicas, (at.REPLICA,)),

@@ -120,6 +120,15 @@ SNAPSHOT = Limit(
     3600,
     "dead rows stay until it ends: end it, with pg_terminate_backend where it must be",
 )
+HORIZON = Limit(
+    "horizon_transactions",
+    "Transactions since the oldest that still keeps dead rows",
+    "",
+    500_000,
+    5_000_000,
+    "end the session; for a prepared transaction: rollback prepared; for a slot: pg_drop_replication_slot, or start its"
+    " reader; for a replica: end its long query, or turn hot_standby_feedback off there",
+)
 LOCKS = Limit(
     "lock_wait_seconds",
     "Longest wait for a lock now",
@@ -136,6 +145,15 @@ SLRU = Limit(
     10,
     "some program takes many row locks or savepoints: look in pg_stat_activity",
 )
+SLRU_READS = Limit(
+    "slru_reads_per_second",
+    "Pages of transaction states (SLRU) read from disk a second",
+    "a second",
+    1000,
+    10_000,
+    "end old transactions and those with many savepoints or row locks; a larger subtransaction_buffers or"
+    " multixact_member_buffers helps (Postgres 17)",
+)
 MULTIXACT = Limit(
     "multixact_age",
     "Age of the oldest multixact",
@@ -146,7 +164,7 @@ MULTIXACT = Limit(
 )
 WAL = Limit(
     "wal_megabytes_per_second",
-    "WAL a second, on average",
+    "WAL a second",
     "MB",
     32,
     100,

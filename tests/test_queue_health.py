@@ -2,19 +2,24 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import psycopg
 import pytest
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from escalade import metrics, queue_health
+from escalade import metrics, queue_health, thresholds
 from escalade.db import Database, connect
+from escalade.growth import Growth
 from escalade.queue_health import Sign
 from escalade.thresholds import Limit, written
 from tests import factories
 from tests.acting import claim
 from tests.clock import MovedClock
-from tests.receiver import wait_for
+from tests.engines import running_engine
+from tests.receiver import receiver, wait_for
+from tests.rows import rows
 
 
 def signs(db: Database) -> dict[str, Sign]:
@@ -25,6 +30,11 @@ def signs(db: Database) -> dict[str, Sign]:
 
 def sign(db: Database, name: str) -> Sign:
     return signs(db)[name]
+
+
+def lowered(monkeypatch: pytest.MonkeyPatch, name: str, watch: float, act: float) -> None:
+    """Thresholds that a test can reach."""
+    monkeypatch.setattr(thresholds, name, replace(getattr(thresholds, name), watch=watch, act=act))
 
 
 @contextmanager
@@ -137,6 +147,7 @@ def test_claims_are_those_of_this_process(database: Database, monkeypatch: pytes
     monkeypatch.setattr(metrics, "total", lambda histogram: 0.0)
     found = sign(database, "claim_seconds")
     assert found.state == queue_health.UNKNOWN and found.shown == "cannot be seen"
+    assert sign(database, "claims_short_ratio").state == queue_health.UNKNOWN
 
 
 @contextmanager
@@ -203,3 +214,96 @@ def test_the_state_follows_from_the_thresholds(value: float | None, state: str) 
 )
 def test_numbers_are_written_with_their_unit(value: float, unit: str, text: str) -> None:
     assert written(value, unit) == text
+
+
+def test_wal_in_a_burst_is_seen_for_ten_minutes_where_somebody_looks(
+    database: Database, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowered(monkeypatch, "WAL", 0.5, 1)
+    monkeypatch.setattr(queue_health, "growth", Growth())
+    assert "bursts do not show" in sign(database, "wal_megabytes_per_second").note
+
+    def burst_seen() -> bool:
+        clock.pass_(seconds=6)
+        found = sign(database, "wal_megabytes_per_second")
+        return found.state == queue_health.ACT and "the worst between two looks" in found.note
+
+    with connect(database.url) as conn:
+        conn.execute("select pg_logical_emit_message(false, 'test', repeat('x', 20000000))")
+        conn.execute("select pg_stat_force_next_flush()")
+    wait_for(burst_seen, 10, "the burst")
+    clock.pass_(seconds=500)
+    assert sign(database, "wal_megabytes_per_second").state == queue_health.ACT
+    clock.pass_(seconds=200)
+    assert sign(database, "wal_megabytes_per_second").state == queue_health.OK
+
+
+COPIES = """insert into notification_attempt overriding system value
+    select (jsonb_populate_record(a, jsonb_build_object(
+        'id', a.id + n, 'recipient', 'x' || n, 'idempotency_key', repeat('x', 200) || n))).*
+    from notification_attempt a, generate_series(1, 10000) n"""
+
+
+def test_the_size_of_the_queue_is_that_of_its_rows_and_indexes(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = sign(database, "queue_gigabytes").value or 0.0
+    lowered(monkeypatch, "SIZE", size + 0.001, size + 0.002)
+    assert sign(database, "queue_gigabytes").state == queue_health.OK
+    rows(database, 1)
+    with connect(database.url) as conn:
+        conn.execute(COPIES)
+    found = sign(database, "queue_gigabytes")
+    assert found.state == queue_health.ACT and "GB of indexes" in found.note
+
+
+def test_an_autovacuum_that_is_behind_is_seen_by_dead_rows_and_by_age(
+    database: Database, clock: MovedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lowered(monkeypatch, "DEAD", 50, 200)
+    rows(database, 30)
+    with connect(database.url) as conn:
+        conn.execute("vacuum notification_attempt")
+        assert sign(database, "dead_rows").state == queue_health.OK
+        for _ in range(10):
+            # By an index, or the pages would be tidied on the way.
+            conn.execute("update notification_attempt set due_at = due_at + interval '1 second'")
+        conn.execute("select pg_stat_force_next_flush()")
+        wait_for(lambda: sign(database, "dead_rows").state == queue_health.ACT, 10, "dead rows")
+        clock.pass_(days=2)
+        late = sign(database, "autovacuum_age_seconds")
+        assert late.state == (queue_health.WATCH if late.note == "never yet" else queue_health.ACT)
+        conn.execute("vacuum notification_attempt")
+        conn.execute("select pg_stat_force_next_flush()")
+    wait_for(lambda: sign(database, "dead_rows").state == queue_health.OK, 10, "no dead rows")
+    assert sign(database, "autovacuum_age_seconds").state in (queue_health.OK, queue_health.UNKNOWN)
+
+
+def test_connections_in_use_are_counted_against_what_may_be(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sign(database, "connections").value or 0.0
+    most = int(factories.run(database, "select current_setting('max_connections')::int")[0][0])
+    # Other tests come and go on this server.
+    lowered(monkeypatch, "CONNECTIONS", before + 8 / most, before + 15 / most)
+    assert sign(database, "connections").state == queue_health.OK
+    with ExitStack() as open_:
+        for _ in range(25):
+            open_.enter_context(another(database))
+        found = sign(database, "connections")
+        assert found.state == queue_health.ACT and found.note.endswith(f" of {most}")
+
+
+def test_claims_that_find_rows_held_by_others_are_seen(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = CollectorRegistry()
+    monkeypatch.setattr(metrics, "claim_seconds", Histogram("claims", "Claims.", registry=registry))
+    monkeypatch.setattr(metrics, "claims_short", Counter("short", "Short claims.", registry=registry))
+    monkeypatch.setattr(queue_health, "ENOUGH_CLAIMS", 5)
+    lowered(monkeypatch, "CONTENTION", 0.01, 0.02)
+    ids = rows(database, 20, destination="webhook:held")
+    with another(database) as stranger, receiver() as phone:
+        stranger.execute("select id from notification_attempt where id = any(%s) for update", [ids])
+        service = factories.ladder(database, phone.url)
+        factories.open_incident(database, service)
+        with running_engine(database.url, database.doorbell):
+            wait_for(lambda: sign(database, "claims_short_ratio").state == queue_health.ACT, 15, "contention")

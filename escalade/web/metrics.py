@@ -79,11 +79,16 @@ class Gauges(Collector):
         state = GaugeMetricFamily(
             "escalade_health_state", "0 all is well, 1 watch, 2 act; absent where it cannot be seen.", labels=["sign"]
         )
+        limit = GaugeMetricFamily(
+            "escalade_health_threshold", "From which value on a sign is at this level.", labels=["sign", "level"]
+        )
         for sign in queue_health.examine(self.tx):
+            limit.add_metric([sign.limit.name, queue_health.WATCH], sign.limit.watch)
+            limit.add_metric([sign.limit.name, queue_health.ACT], sign.limit.act)
             if sign.value is not None:
                 value.add_metric([sign.limit.name], sign.value)
                 state.add_metric([sign.limit.name], STATES.index(sign.state))
-        yield from (value, state)
+        yield from (value, state, limit)
 
     def _queue(self) -> Iterator[GaugeMetricFamily]:
         state = self.tx.one(dict, "gauges", now=self.tx.now)

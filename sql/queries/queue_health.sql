@@ -47,6 +47,31 @@ from (
 order by age desc
 limit 1;
 
+-- name: health_horizon^
+-- What keeps the oldest dead rows from vacuum, by transactions since: a session, a prepared transaction, a replication
+-- slot, or a replica that sends feedback. A slot's catalog_xmin keeps rows of the catalogs only.
+select who, age
+from (
+    select 'process ' || pid || ' of ' || coalesce(nullif(application_name, ''), usename, 'an unknown user') as who,
+        greatest(age(backend_xmin), age(backend_xid)) as age
+    from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid()
+    union all
+    select 'the prepared transaction ' || gid, age(transaction) from pg_prepared_xacts
+    where database = current_database()
+    union all
+    select 'the replication slot ' || slot_name, age(xmin) from pg_replication_slots
+    union all
+    select 'the replication slot ' || slot_name || ' (catalogs only)', age(catalog_xmin) from pg_replication_slots
+    union all
+    select 'the replica ' || coalesce(nullif(application_name, ''), 'without a name') || ' (hot_standby_feedback)',
+        age(backend_xmin)
+    from pg_stat_replication
+) holders
+where age is not null
+order by age desc
+limit 1;
+
 -- name: health_slots
 -- Replication slots: whether anybody reads them, and how much they hold back.
 select slot_name as name, slot_type as kind, active, wal_status, coalesce(database = current_database(), false) as ours,
@@ -67,8 +92,12 @@ where datname = current_database() and state <> 'idle' and pid <> pg_backend_pid
 select mxid_age(datminmxid)::float8 as age from pg_database where datname = current_database();
 
 -- name: health_wal^
--- WAL a second, on average since the statistics were reset, or over ten minutes where that was later.
-select (wal_bytes / greatest(extract(epoch from :now - stats_reset), 600))::float8 as rate from pg_stat_wal;
+-- WAL in all, in bytes, since the statistics were reset.
+select wal_bytes::float8 as bytes, stats_reset as since from pg_stat_wal;
+
+-- name: health_slru
+-- Pages that the small caches of transaction states did not have and read, since the statistics were reset.
+select name as cache, blks_read as read, stats_reset as since from pg_stat_slru order by blks_read desc, name;
 
 -- name: health_replicas
 -- How far each replica is behind, in seconds and in bytes.

@@ -60,5 +60,7 @@ def test_page_metrics_and_doctor_agree_that_something_is_wrong(
     assert 'escalade_health_state{sign="oldest_due_seconds"} 2.0' in scrape
     named = re.findall(r'escalade_health_state{sign="(\w+)"}', scrape)
     assert len(named) == len(set(named)) >= 15
+    for level, value in (("watch", 60), ("act", 300)):
+        assert f'escalade_health_threshold{{level="{level}",sign="oldest_due_seconds"}} {value}.0' in scrape
     lines = [finding.line for finding in examine({"DATABASE_URL": database.url})]
     assert any(line.startswith("fault: oldest_due_seconds: The oldest of them is late by") for line in lines)
