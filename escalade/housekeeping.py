@@ -4,7 +4,11 @@ The bound is one of rows, whoever they belong to: one incident may have a hundre
 somebody holds is waited for; it is left for a later batch.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+
+import psycopg
 
 from escalade import attempts
 from escalade.db import Begin, Tx
@@ -14,9 +18,14 @@ ROWS = 2000
 INCIDENTS = 500
 
 
+class TooSlow(Exception):
+    """A batch took longer than the server lets a statement run: it is undone, and the connection is sound."""
+
+
 def archive(begin: Begin, days: int) -> int:
-    """Move finished attempts of incidents resolved more than `days` ago out of the hot table; how many."""
-    with begin() as tx:
+    """Move finished attempts of incidents resolved more than `days` ago out of the hot table; how many. Raises
+    TooSlow, as `prune` does."""
+    with _batch(begin) as tx:
         return attempts.archive(tx, days)
 
 
@@ -26,9 +35,19 @@ def prune(begin: Begin, days: int, rows: int = ROWS) -> int:
     to them."""
     gone = 0
     for chore in (_incidents, _loose, _outages):
-        with begin() as tx:
+        with _batch(begin) as tx:
             gone += chore(tx, tx.now - timedelta(days=days), rows)
     return gone
+
+
+@contextmanager
+def _batch(begin: Begin) -> Iterator[Tx]:
+    """One transaction. Raises TooSlow where psycopg's error would say that the database is away."""
+    try:
+        with begin() as tx:
+            yield tx
+    except psycopg.errors.QueryCanceled as error:
+        raise TooSlow(str(error)) from error
 
 
 def _incidents(tx: Tx, before: datetime, rows: int) -> int:

@@ -244,7 +244,9 @@ def test_q39_a_claim_in_the_middle_of_archive_and_of_each_statement_of_prune_wai
 
 
 @pytest.mark.parametrize("statement", PRUNED)
-def test_q39_prune_waits_for_no_row_that_somebody_holds(database: Database, clock: MovedClock, statement: str) -> None:
+def test_q39_q40_prune_waits_for_no_row_that_somebody_holds(
+    database: Database, clock: MovedClock, statement: str
+) -> None:
     everything_old(database, clock)
     with psycopg.connect(database.url) as holder:
         holder.execute(f"select * from {PRUNED[statement]} limit 1 for update".encode())
@@ -329,3 +331,19 @@ def test_a_connection_lost_in_housekeeping_is_made_again(
         factories.open_incident(database, factories.ladder(database, phone.url))
         phone.wait(1, "/alice")
         assert len(tried) == 1, "not again at once"
+
+
+def test_housekeeping_that_takes_too_long_is_no_database_that_is_away(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def slow(tx: Tx, days: int) -> int:
+        tx.conn.execute("set local statement_timeout = 50")
+        tx.conn.execute("select pg_sleep(5)")
+        return 0
+
+    monkeypatch.setattr(attempts, "archive", slow)
+    with receiver() as phone, running_engine(database.url, database.doorbell):
+        wait_for(lambda: "_archive raised" in caplog.text, what="the report")
+        factories.open_incident(database, factories.ladder(database, phone.url))
+        phone.wait(1, "/alice")
+    assert "the database is away" not in caplog.text and "canceling statement" in caplog.text
