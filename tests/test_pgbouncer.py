@@ -5,16 +5,19 @@ lock that outlives its transaction.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from escalade.db import Database, connect
 from escalade.migrate import migrate
-from tests import test_dispatch, test_engine, test_engine_faults, test_engines_together
+from tests import factories, test_dispatch, test_engine, test_engine_faults, test_engines_together
 from tests.bouncer import bouncing, program
+from tests.engines import running_engine
 from tests.interleavings.scenes import opened
-from tests.receiver import wait_for
+from tests.receiver import receiver, wait_for
+from tests.servers import Server
 from tests.stories import test_main_job
 from tests.test_dispatch import Desk, desk
 from tests.test_engine import phone
@@ -23,6 +26,8 @@ __all__ = ["desk", "phone"]
 
 pytestmark = pytest.mark.skipif(program() is None, reason="PgBouncer is missing: apt-get install pgbouncer")
 
+# With the server_login_retry of docs/running.md, in seconds; with PgBouncer's own it is about 20.
+LATEST = 8.0
 # These are about the notification or the connection itself: the backend that a client is told of is the pooler's.
 LEFT_OUT = {
     "test_no_transaction_is_open_while_bytes_are_on_the_wire",
@@ -88,3 +93,27 @@ def test_q27_a_schema_is_made_through_a_pooler(through: str, server_url: str) ->
     finally:
         with psycopg.connect(server_url, autocommit=True) as conn:
             conn.execute(f"drop database {name} with (force)".encode())
+
+
+def test_after_a_restart_of_the_server_behind_a_pooler_a_page_leaves_within_seconds(tmp_path: Path) -> None:
+    server, own = Server(tmp_path / "server"), tmp_path / "bouncer"
+    server.create()
+    server.start()
+    own.mkdir()
+    try:
+        migrate(server.url())
+        with bouncing(server.url(), own) as url, receiver() as arrived, running_engine(url):
+            # Opened straight at the server: only the engine has to find its way back through the pooler.
+            incidents = Database(server.url(), size=2)
+            service = factories.ladder(incidents, arrived.url)
+            factories.open_incident(incidents, service, "before")
+            arrived.wait(1)
+            incidents.close()
+            server.kill()
+            server.start()
+            incidents = Database(server.url(), size=2)
+            factories.open_incident(incidents, service, "after")
+            incidents.close()
+            arrived.wait(2, seconds=LATEST)
+    finally:
+        server.kill()
