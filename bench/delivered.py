@@ -56,14 +56,16 @@ def delivered(url: str, senders: int, pages: int, pause: float = 0.0) -> float:
     return pages / seconds
 
 
-def bare(threads: int, pages: int, pause: float = 0.0) -> float:
-    """Posts a second by a thread pool with one `requests` session a thread, and no database at all."""
+def bare(threads: int, pages: int, pause: float = 0.0, *, keep: bool) -> float:
+    """Posts a second by a thread pool of `requests`, and no database at all. `keep`: each thread keeps its connection,
+    which we do not; else each post makes its own, as ours do."""
     own = threading.local()
 
     def post(number: int) -> None:
         if not hasattr(own, "session"):
             own.session = requests.Session()
-        own.session.post(address, json={"title": f"Page {number}"}, timeout=10).raise_for_status()
+        sender = own.session if keep else requests
+        sender.post(address, json={"title": f"Page {number}"}, timeout=10).raise_for_status()
 
     with sink(pause) as address, ThreadPoolExecutor(threads) as pool:
         started = time.perf_counter()
