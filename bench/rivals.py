@@ -85,6 +85,8 @@ async def pgqueuer_rate(url: str, setting: tuple[int, int], jobs: int) -> float:
         queue = PgQueuer(AsyncpgPoolDriver(pool))
         if not _run(url, "select (to_regclass('pgqueuer') is not null)::int"):
             await queue.qm.queries.install()
+        unlogged = "select count(*) from pg_class where relname in ('pgqueuer', 'pgqueuer_log') and relpersistence = 'u'"
+        assert _run(url, unlogged) == 0, "the same durability for all"
         _run(url, "truncate pgqueuer, pgqueuer_log")
 
         @queue.entrypoint("nothing")

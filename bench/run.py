@@ -100,7 +100,7 @@ def measure_delivery(url: str) -> None:
     ):
         ours = delivered.delivered(url, senders, pages, pause)
         fresh, kept = (delivered.bare(senders, pages, pause, keep=keep) for keep in (False, True))
-        beside = f"bare pool {fresh:,.0f}, {ours / fresh:.0%}; one that keeps connections {kept:,.0f}, {ours / kept:.0%}"
+        beside = f"bare pool {fresh:,.0f}, {ours / fresh:.0%}; with kept connections {kept:,.0f}, {ours / kept:.0%}"
         say(what, f"{ours:,.0f} pages a second", f"{beside}; aim: 80%")
 
 
