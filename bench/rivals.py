@@ -21,7 +21,7 @@ from procrastinate.exceptions import ConnectorException
 from bench.drain import drain
 
 PROBE = 3000
-SENDERS = (16, 64, 128, 256)
+SENDERS = (16, 64, 256, 512, 1024)
 # Jobs at once, connections.
 PROCRASTINATE = ((1, 2), (10, 5), (10, 10), (30, 10), (100, 20))
 # Jobs fetched at once, connections.
@@ -85,7 +85,7 @@ async def pgqueuer_rate(url: str, setting: tuple[int, int], jobs: int) -> float:
         queue = PgQueuer(AsyncpgPoolDriver(pool))
         if not _run(url, "select (to_regclass('pgqueuer') is not null)::int"):
             await queue.qm.queries.install()
-        unlogged = "select count(*) from pg_class where relname in ('pgqueuer', 'pgqueuer_log') and relpersistence = 'u'"
+        unlogged = "select count(*) from pg_class where relname like 'pgqueuer%' and relpersistence = 'u'"
         assert _run(url, unlogged) == 0, "the same durability for all"
         _run(url, "truncate pgqueuer, pgqueuer_log")
 
