@@ -77,8 +77,8 @@ def start_workers(db: Database, config: Config, links: Links, health: Health) ->
 
 
 def limits_of(config: Config) -> Limits:
-    """The numbers that verbs go by."""
-    return Limits(config.max_tries, config.max_open, config.late_seconds)
+    """What verbs go by."""
+    return Limits(config.max_tries, config.max_open, config.late_seconds, config.sealing_keys)
 
 
 def signing_keys(config: Config, db: Database) -> list[str]:

@@ -94,6 +94,12 @@ class Config:
             " say https://pager.example.com, or what you reach this server by"
         ]
 
+    @property
+    def sealing_keys(self) -> tuple[str, ...]:
+        """What secrets at rest are sealed under, then what still opens them. The first is empty, and nothing is
+        sealed, where the key would lie beside what it seals."""
+        return tuple(key or "" for key in (self.secret_key, self.secret_key_old))
+
     def network(self) -> Network:
         """How transports may use the network."""
         return Network(

@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -117,11 +117,12 @@ def prepare_session(conn: psycopg.Connection[Any], *, lock_ms: int = 2000, state
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Numbers of the configuration that verbs go by."""
+    """What verbs go by of the configuration: numbers, and the keys that secrets at rest are sealed under."""
 
     max_tries: int = 8
     max_open: int = 5000
     late_seconds: float = 60.0
+    sealing_keys: tuple[str, ...] = field(default=(), repr=False)
 
 
 def row_of(row: type[T]) -> Callable[[psycopg.Cursor[Any]], Callable[[Sequence[Any]], T]]:

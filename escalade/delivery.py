@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from escalade import retry
+from escalade import retry, sealing
 from escalade.attempts import Claimed, Outcome
 from escalade.tokens import AckLink, Signer
 from escalade.transports import DeliveryError, Message, Receipt
@@ -100,6 +100,16 @@ def message_key(keys: Sequence[str]) -> str:
     if len(keys) == 1:
         return keys[0]
     return hashlib.sha256("\n".join(sorted(keys)).encode()).hexdigest()
+
+
+def opened(content: Content, keys: Sequence[str]) -> Content:
+    """What the row says, with the secrets of its contact as they were given. Raises sealing.Unreadable."""
+    address, secret = sealing.opened(keys, content.address), sealing.opened(keys, content.secret)
+    return (
+        content
+        if (address, secret) == (content.address, content.secret)
+        else content._replace(address=address, secret=secret)
+    )
 
 
 def compose(rows: Sequence[Claimed], contents: Sequence[Content], links: Links) -> Message:

@@ -22,6 +22,7 @@ from escalade.delivery import Content, Job, Links, Sent
 from escalade.failures import Failures
 from escalade.gates import Gates
 from escalade.recorder import Recorded, Recorder, record
+from escalade.sealing import Unreadable
 from escalade.senders import Senders
 
 log = logging.getLogger("escalade.dispatch")
@@ -141,11 +142,13 @@ class Dispatch:
             self._put_back(rows, "RELEASE", GIVE_BACK_DELAY, None)
             return
         try:
-            message = delivery.compose(rows, [contents[row.id] for row in rows], self.links)
+            opened = delivery.opened(content, self.settings.limits.sealing_keys)
+            message = delivery.compose(rows, [opened, *(contents[row.id] for row in rows[1:])], self.links)
         except Exception as error:
             # One message that cannot be written costs no other its claim, and uses up its own tries.
             log.exception("the message of attempt %s could not be written", rows[0].id)
-            self._put_back(rows, "RETRY", GIVE_BACK_DELAY, f"The message could not be written: {type(error).__name__}.")
+            why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}."
+            self._put_back(rows, "RETRY", GIVE_BACK_DELAY, f"The message could not be written: {why}")
             return
         latest = claimed + self.settings.lease - self.settings.deadline
         job = Job(next(self.numbers), lane, message, rows, rows[0].transport, rows[0].destination, latest)

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from escalade import embedded
-from escalade.checks import database, people, queue, reach
+from escalade.checks import database, people, queue, reach, secrets
 from escalade.checks.environment import configuration
 from escalade.checks.finding import Check, Finding, fault
 from escalade.config import Config, ConfigFaults
@@ -20,6 +20,7 @@ FIRST: tuple[Check, ...] = (database.server, database.schema, database.clocks)
 # These read tables, so they wait until there are the right ones.
 THEN: tuple[Check, ...] = (
     queue.engines,
+    secrets.secrets,
     reach.transports,
     people.people,
     people.schedules,

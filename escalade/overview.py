@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from escalade import holds, rota
+from escalade import holds, rota, sealing
 from escalade.db import Tx
 from escalade.errors import NotFound
 from escalade.holds import Hold
@@ -99,7 +99,7 @@ class After:
 
 def attempt(tx: Tx, attempt_id: int) -> AttemptView:
     """One attempt, also from the archive. Raises NotFound."""
-    found = _views(tx, tx.many(dict, "attempt_by_id", id=attempt_id))
+    found = views(tx, tx.many(dict, "attempt_by_id", id=attempt_id))
     if not found:
         raise NotFound(f"There is no attempt {attempt_id}.")
     return found[0]
@@ -131,10 +131,10 @@ def listing(
     }
     if incident_id is None:
         wanted = list(STATUSES if statuses is None else statuses)
-        return _views(tx, tx.many(dict, "attempts_by_status", statuses=wanted, **where))
+        return views(tx, tx.many(dict, "attempts_by_status", statuses=wanted, **where))
     chosen = None if statuses is None else list(statuses)
     rows = tx.many(dict, "attempts_of_incident", incident_id=incident_id, statuses=chosen, **where)
-    return _views(tx, rows)
+    return views(tx, rows)
 
 
 def of_incident(tx: Tx, incident_id: int) -> list[AttemptView]:
@@ -154,12 +154,12 @@ def in_flight(tx: Tx, n: int = 50) -> list[AttemptView]:
 
 def failed(tx: Tx, n: int = 50) -> list[AttemptView]:
     """What failed for good, the latest first."""
-    return _views(tx, tx.many(dict, "latest_failed", n=n))
+    return views(tx, tx.many(dict, "latest_failed", n=n))
 
 
 def ended(tx: Tx, status: str, n: int = 50) -> list[AttemptView]:
     """What was delivered or cancelled, the latest first, without the archive."""
-    return _views(tx, tx.many(dict, "latest_ended", status=status, n=n))
+    return views(tx, tx.many(dict, "latest_ended", status=status, n=n))
 
 
 def with_who(tx: Tx, seen: Sequence[AttemptView]) -> list[AttemptView]:
@@ -212,17 +212,26 @@ def watermark(tx: Tx) -> str:
     return hashlib.sha256(f"{state} {people}".encode()).hexdigest()[:20]
 
 
-def _views(tx: Tx, rows: list[dict[str, Any]]) -> list[AttemptView]:
+def views(tx: Tx, rows: list[dict[str, Any]]) -> list[AttemptView]:
     """Rows of the view attempt_overview as people see them."""
     waiting = holds.read(tx, (row["id"] for row in rows if row["status"] == "PENDING" and row["kind"] != "STEP"))
-    return [_view(row, tx.now, waiting.get(row["id"])) for row in rows]
+    keys = tx.limits.sealing_keys
+    return [_view(row, tx.now, waiting.get(row["id"]), keys) for row in rows]
 
 
-def _view(row: dict[str, Any], now: datetime, hold: Hold | None) -> AttemptView:
+def _view(row: dict[str, Any], now: datetime, hold: Hold | None, keys: Sequence[str]) -> AttemptView:
     until, reason = hold.why(now) if hold is not None else (None, None)
     for name in ("bundle", "pace_seconds", "gate_until", "gate_reason"):
         del row[name]
     if row["address"] is not None:
-        row["address"] = mask(row["transport"], row["address"])
+        row["address"] = shown_address(row["transport"], row["address"], keys)
     who = row["user_name"] or (f"#{row['channel']}" if row["channel"] else "") or row["target"] or ""
     return AttemptView(who=who, held_until=until, held_reason=reason, **row)
+
+
+def shown_address(kind: str, kept: str, keys: Sequence[str]) -> str:
+    """Where a contact leads, without what is secret in it."""
+    try:
+        return mask(kind, sealing.opened(keys, kept) or "")
+    except sealing.Unreadable:
+        return "***"

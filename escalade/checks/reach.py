@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from escalade import sealing
 from escalade.checks.finding import Finding, fault, listed, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
@@ -29,12 +30,27 @@ class Contact:
 
 def transports(tx: Tx, config: Config) -> Iterator[Finding]:
     """Whether each kind that is used has what it needs, and each address can be contacted."""
-    contacts = tx.many(Contact, "doctor_contacts")
+    contacts = [_opened(contact, config) for contact in tx.many(Contact, "doctor_contacts")]
+    contacts = [contact for contact in contacts if not _is_sealed(contact)]
     found = [*_kinds(contacts, config), *_addresses(contacts), *_secrets(contacts), *_hosts(contacts, config.network())]
     yield from found
     if not found:
         kinds = sorted({contact.kind for contact in contacts})
         yield ok("transports", f"{', '.join(kinds)}: ready" if kinds else "none is used yet")
+
+
+def _opened(contact: Contact, config: Config) -> Contact:
+    """With its secrets as they were given; one that cannot be read stays, and another check tells of it."""
+    keys = config.sealing_keys
+    try:
+        address, secret = sealing.opened(keys, contact.address), sealing.opened(keys, contact.secret)
+        return replace(contact, address=address or "", secret=secret)
+    except sealing.Unreadable:
+        return contact
+
+
+def _is_sealed(contact: Contact) -> bool:
+    return sealing.is_sealed(contact.address) or sealing.is_sealed(contact.secret or "")
 
 
 def _kinds(contacts: Iterable[Contact], config: Config) -> Iterator[Finding]:

@@ -86,7 +86,7 @@ def database(config: Config) -> Iterator[Database]:
     with ExitStack() as stack:
         url = config.database_url or stack.enter_context(embedded.running(config.data_dir))
         require_current(url)
-        db = Database(url, size=1, limits=Limits(config.max_tries))
+        db = Database(url, size=1, limits=Limits(config.max_tries, sealing_keys=config.sealing_keys))
         stack.callback(db.close)
         db.doorbell.notify = config.listen != "off"
         yield db

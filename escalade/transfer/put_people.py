@@ -25,7 +25,7 @@ def put_channels(writer: Writer, stored: tuple[Contact, ...], wanted: tuple[Cont
     old = by_identity(stored)
     for channel in wanted:
         writer.ids["channel", channel.name], _ = writer.put(
-            CHANNEL, channel.name, old.get(channel.name), channel, _contact_columns(channel)
+            CHANNEL, channel.name, old.get(channel.name), channel, _contact_columns(writer, channel)
         )
 
 
@@ -40,6 +40,9 @@ def _put_user(writer: Writer, old: User | None, user: User) -> None:
         columns["now"] = writer.tx.now
     user_id, _ = writer.put(USER, user.email, old, user, columns)
     writer.ids["user", identity(user)] = user_id
+    if old is not None and (old.role, old.email) != (user.role, user.email):
+        # Whoever is logged in as them was let in as somebody who may do other things.
+        writer.run("end_sessions_of", user_id=user_id)
     _put_methods(writer, user_id, old, user)
     if user.notification_rules != (old.notification_rules if old else ()):
         writer.run("transfer_delete_rules", user_id=user_id)
@@ -58,17 +61,18 @@ def _put_methods(writer: Writer, user_id: int, old: User | None, user: User) -> 
         unverified = before is not None and not before.verified
         if unverified:
             writer.tell(CONTACT_METHOD, name, "counts as verified")
-        columns = {**_contact_columns(method), "user_id": user_id, "position": position}
+        columns = {**_contact_columns(writer, method), "user_id": user_id, "position": position}
         writer.put(CONTACT_METHOD, name, before, method, columns, part_of_new=old is None, moved=shifted or unverified)
 
 
-def _contact_columns(contact: Contact) -> dict[str, Any]:
+def _contact_columns(writer: Writer, contact: Contact) -> dict[str, Any]:
+    transport = TRANSPORTS[contact.kind]
     return {
         "name": contact.name,
         "kind": contact.kind,
-        "address": contact.address,
-        "secret": contact.secret,
+        "address": writer.sealed(contact.address) if transport.secret_address else contact.address,
+        "secret": writer.sealed(contact.secret),
         "updates": contact.updates,
         "pace": contact.pace,
-        "destination": TRANSPORTS[contact.kind].destination(contact.address),
+        "destination": transport.destination(contact.address),
     }

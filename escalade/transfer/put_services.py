@@ -47,6 +47,8 @@ def put_settings(writer: Writer, stored: Settings, wanted: Settings) -> None:
     writer.changes += [Change("settings", "", what) for what in differences(shape.SETTINGS, stored, wanted)]
     if writer.dry_run:
         return
+    if stored != wanted:
+        writer.record("settings", "settings", shape.SETTINGS, stored, wanted)
     if stored.fallback != wanted.fallback:
         targets = [target.split(":", 1) for target in wanted.fallback]
         value = [{"kind": kind, "id": writer.ids[kind, name], "name": name} for kind, name in targets]
@@ -65,7 +67,7 @@ def _put_integrations(writer: Writer, service_id: int, old: Service | None, serv
     writer.remove_others(INTEGRATION, service.name, stored, service.integrations)
     others = by_identity(stored)
     for one in service.integrations:
-        columns = {"service_id": service_id, "name": one.name, "kind": one.kind, "secret": one.secret}
+        columns = {"service_id": service_id, "name": one.name, "kind": one.kind, "secret": writer.sealed(one.secret)}
         columns["verify"] = one.verify
         _put_keyed(writer, INTEGRATION, service.name, others.get(one.name), one, columns, old is None)
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from escalade import settings
+from escalade import sealing, settings
 from escalade.db import Tx
 from escalade.transfer import model, rosters
 
@@ -15,7 +15,7 @@ def load(tx: Tx) -> model.Configuration:
     """Everything a file can say, in an order that is the same on every machine."""
     users = _users(tx)
     emails = {user.id: model.identity(user) for user in users}
-    channels = tuple(model.Contact(**row) for row in tx.many(dict, "transfer_channels"))
+    channels = tuple(model.Contact(**opened(tx, row)) for row in tx.many(dict, "transfer_channels"))
     schedules = rosters.load(tx, emails)
     names = {("user", user_id): email for user_id, email in emails.items()}
     names |= {("schedule", schedule.id): schedule.name for schedule in schedules}
@@ -35,7 +35,7 @@ def _users(tx: Tx) -> tuple[model.User, ...]:
     return tuple(
         model.User(
             **row,
-            contact_methods=tuple(model.Contact(**method) for method in methods[row["id"]]),
+            contact_methods=tuple(model.Contact(**opened(tx, method)) for method in methods[row["id"]]),
             notification_rules=tuple(model.Rule(**rule) for rule in rules[row["id"]]),
         )
         for row in tx.many(dict, "transfer_users")
@@ -56,7 +56,7 @@ def _services(tx: Tx) -> tuple[model.Service, ...]:
     return tuple(
         model.Service(
             **row,
-            integrations=tuple(model.Integration(**_keyed(item)) for item in integrations[row["id"]]),
+            integrations=tuple(model.Integration(**opened(tx, _keyed(item))) for item in integrations[row["id"]]),
             heartbeats=tuple(model.Heartbeat(**_keyed(item)) for item in heartbeats[row["id"]]),
         )
         for row in tx.many(dict, "transfer_services")
@@ -73,3 +73,16 @@ def _grouped(rows: Iterable[dict[str, Any]], parent: str) -> Groups:
 def _keyed(row: dict[str, Any]) -> dict[str, Any]:
     key = model.Key(row.pop("key_hash"), row.pop("key_prefix"))
     return {**row, "key": key}
+
+
+def opened(tx: Tx, row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose secrets can be read. One sealed under a key that is gone stays as it is kept: nothing but a new
+    secret changes it."""
+    return {**row, **{name: _opened(tx, row[name]) for name in ("address", "secret") if name in row}}
+
+
+def _opened(tx: Tx, kept: str | None) -> str | None:
+    try:
+        return sealing.opened(tx.limits.sealing_keys, kept)
+    except sealing.Unreadable:
+        return kept

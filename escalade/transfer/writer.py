@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from escalade import audit, sealing
 from escalade.db import Tx
 from escalade.transfer import shape
 from escalade.transfer.model import Thing, by_identity
 from escalade.transfer.records import Field, Fields
+from escalade.transports import mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,19 @@ class Writer:
         """Note a change."""
         self.changes.append(Change(noun.word, name, what))
 
+    def record(self, word: str, name: str, of: Fields, old: Any, new: Any) -> None:
+        """Write a change down for the audit: all fields of what comes or goes, else those that differ."""
+        if self.dry_run:
+            return
+        action = "created" if old is None else "removed" if new is None else "changed"
+        names = changed(of, old, new)
+        before, after = (None if thing is None else _audited(of, thing, names) for thing in (old, new))
+        audit.record(self.tx, f"{word} {action}", name, before, after)
+
+    def sealed(self, secret: str | None) -> str | None:
+        """A secret as it is kept."""
+        return sealing.seal(self.tx.limits.sealing_keys, secret)
+
     def run(self, query: str, **params: Any) -> None:
         """Execute, unless this is a dry run."""
         if not self.dry_run:
@@ -108,10 +123,13 @@ class Writer:
         if old is None:
             if not part_of_new:
                 self.tell(noun, name, "created")
+            self.record(noun.word, name, noun.fields, None, new)
             return self.insert(noun.insert, **columns), True
         changes = differences(noun.fields, old, new)
         for what in changes:
             self.tell(noun, name, what)
+        if changes:
+            self.record(noun.word, name, noun.fields, old, new)
         if changes or moved:
             self.run(noun.update, id=old.id, **columns)
         return old.id, bool(changes or moved)
@@ -119,6 +137,7 @@ class Writer:
     def remove(self, noun: Noun, name: str, old: Thing) -> None:
         """Delete a thing."""
         self.tell(noun, name, "removed")
+        self.record(noun.word, name, noun.fields, old, None)
         self.run(noun.delete, id=old.id)
 
     def remove_others(self, noun: Noun, owner: str, old: Iterable[Thing], new: Iterable[Thing]) -> None:
@@ -140,14 +159,34 @@ def reordered(old: Iterable[Thing], new: Iterable[Thing]) -> bool:
     return [name for name in before if name in after] != [name for name in after if name in before]
 
 
-def differences(fields: Fields, old: Any, new: Any) -> list[str]:
-    """What changes between two things, field by field; items with rows of their own speak for themselves."""
+def changed(fields: Fields, old: Any, new: Any) -> list[str]:
+    """The fields that differ; of what comes or goes, those not at their defaults. Items with rows of their own speak
+    for themselves."""
     found = []
     for name, field in fields.items():
-        before, after = (getattr(thing, field.attribute or name) for thing in (old, new))
+        given = [getattr(thing, field.attribute or name) for thing in (old, new) if thing is not None]
+        before, after = given if len(given) == 2 else (field.default, given[0])
         if before != after and not field.own:
-            found.append(f"{name} changed{_values(field, before, after)}")
+            found.append(name)
     return found
+
+
+def differences(fields: Fields, old: Any, new: Any) -> list[str]:
+    """What changes between two things, field by field, in words."""
+    found = []
+    for name in changed(fields, old, new):
+        before, after = (getattr(thing, fields[name].attribute or name) for thing in (old, new))
+        found.append(f"{name} changed{_values(fields[name], before, after)}")
+    return found
+
+
+def _audited(of: Fields, thing: Any, names: list[str]) -> dict[str, Any]:
+    """What the audit says of these fields: where a contact leads is masked here, keys and secrets over there."""
+    values = {name: (of[name], getattr(thing, of[name].attribute or name)) for name in names}
+    shown = {name: None if value is None else field.kind.show(value) for name, (field, value) in values.items()}
+    if "address" in shown:
+        shown["reaches"] = mask(thing.kind, str(shown.pop("address")))
+    return shown
 
 
 def _values(field: Field, before: Any, after: Any) -> str:
