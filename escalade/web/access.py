@@ -63,8 +63,6 @@ def need_of(app: Flask, endpoint: str) -> str | None:
 
 def install(app: Flask) -> None:
     """Close the application."""
-    if "static" in app.view_functions:
-        public(app.view_functions["static"])
     app.before_request(guard)
 
 

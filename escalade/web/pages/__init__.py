@@ -5,7 +5,19 @@ from typing import Any
 from flask import Flask, g
 
 from escalade import durations
-from escalade.web.pages import acknowledging, attempts, history, incidents, login, now, oncall, queue, setup, words
+from escalade.web.pages import (
+    acknowledging,
+    attempts,
+    history,
+    incidents,
+    login,
+    now,
+    oncall,
+    queue,
+    setup,
+    theme,
+    words,
+)
 
 
 def install(app: Flask) -> None:
@@ -14,10 +26,10 @@ def install(app: Flask) -> None:
     app.jinja_env.filters["duration"] = durations.words
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.context_processor(reader)
-    for module in (now, history, incidents, attempts, oncall, queue, setup, login, acknowledging):
+    for module in (now, history, incidents, attempts, oncall, queue, setup, login, acknowledging, theme):
         app.register_blueprint(module.pages)
 
 
 def reader() -> dict[str, Any]:
-    """Who reads the page, where that has been looked up: an error page must not ask the database again."""
-    return {"me": g.get("caller")}
+    """Who reads the page, where that has been looked up (an error page must not ask the database again), and how."""
+    return {"me": g.get("caller"), "theme": theme.chosen()}
