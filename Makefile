@@ -38,10 +38,10 @@ screenshots: $(VENV)/dev.stamp ## the README's pictures
 	@sh scripts/debian.sh chromium chromium chromium-browser google-chrome google-chrome-stable
 	$(PY) bench/screenshots.py $(ARGS)
 
-lock: $(VENV)/dev.stamp ## requirements.txt again, from pyproject.toml
+lock: $(VENV)/dev.stamp ## requirements.txt again, from pyproject.toml (ARGS="--extra push" with Web Push)
 	$(PY) -m pip install --quiet --disable-pip-version-check pip-tools
 	CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m piptools compile --quiet --generate-hashes --strip-extras --no-annotate \
-		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o requirements.txt pyproject.toml
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(ARGS) -o requirements.txt pyproject.toml
 
 clean: ## remove the environment and the caches; .data/ stays
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

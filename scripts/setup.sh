@@ -96,6 +96,7 @@ runtime)
     ;;
 dev)
     echo "setup: installing the tools for tests and checks"
+    install_extra push
     install_extra dev
     ;;
 bench)

@@ -1,9 +1,9 @@
 """Ways to reach somebody. Adding one is one module here and one line in `TRANSPORTS`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from escalade.transports import addresses, email, log, ntfy, slack, webhook
+from escalade.transports import addresses, email, log, ntfy, push, slack, webhook
 from escalade.transports.addresses import mask
 from escalade.transports.base import DeliveryError, Message, Network, Receipt
 
@@ -17,7 +17,9 @@ class Transport:
     `send` delivers a message or raises DeliveryError. `check_address` says what is wrong with an address, in
     one sentence, or None. `destination` names the gate an address shares with others. `default_pace` is the
     least time between two messages to one contact, in seconds. `secret_address` says that whoever knows the
-    address can send there, so exports keep it; `takes_secret` that a secret can be set beside it.
+    address can send there, so exports keep it; `takes_secret` that a secret can be set beside it. `about` says in a
+    sentence what it is and what it needs, `example` what an address looks like (empty where there is none to enter);
+    `loud` that it can wake somebody up whose phone is silent.
     """
 
     kind: str
@@ -28,6 +30,9 @@ class Transport:
     default_pace: float
     secret_address: bool
     takes_secret: bool
+    about: str = ""
+    example: str = ""
+    loud: bool = False
 
 
 def _check_slack(address: str) -> str | None:
@@ -41,6 +46,10 @@ def _by_host(kind: str) -> Callable[[str], str]:
     return lambda address: addresses.destination(kind, address)
 
 
+def _by_push_service(address: str) -> str:
+    return addresses.destination("push", addresses.push_endpoint(address) or "")
+
+
 def _one_gate(kind: str) -> Callable[[str], str]:
     return lambda address: kind
 
@@ -49,13 +58,87 @@ def _any_address(address: str) -> str | None:
     return None
 
 
-TRANSPORTS: dict[str, Transport] = {
-    transport.kind: transport
-    for transport in (
-        Transport("webhook", "Webhook", webhook.send, addresses.check_web, _by_host("webhook"), 0, False, True),
-        Transport("email", "E-mail", email.send, addresses.check_mail, _one_gate("email"), 10, False, False),
-        Transport("slack", "Slack", slack.send, _check_slack, _by_host("slack"), 10, True, False),
-        Transport("ntfy", "ntfy", ntfy.send, ntfy.check_address, _by_host("ntfy"), 10, False, True),
-        Transport("log", "Log", log.send, _any_address, _one_gate("log"), 0, False, False),
+def _listed() -> Iterator[Transport]:
+    yield Transport(
+        "webhook",
+        "Webhook",
+        webhook.send,
+        addresses.check_web,
+        _by_host("webhook"),
+        default_pace=0,
+        secret_address=False,
+        takes_secret=True,
+        about="A POST with JSON to an address of yours, signed where you set a secret.",
+        example="https://example.com/page-me",
+        loud=True,
     )
-}
+    yield Transport(
+        "email",
+        "E-mail",
+        email.send,
+        addresses.check_mail,
+        _one_gate("email"),
+        default_pace=10,
+        secret_address=False,
+        takes_secret=False,
+        about="A mail with a link that acknowledges. It may be silent: few phones ring for a mail at night.",
+        example="alice@example.com",
+        loud=False,
+    )
+    yield Transport(
+        "slack",
+        "Slack",
+        slack.send,
+        _check_slack,
+        _by_host("slack"),
+        default_pace=10,
+        secret_address=True,
+        takes_secret=False,
+        about="A message in a Slack channel, by an incoming webhook. It may be silent, as Slack's settings have it.",
+        example="https://hooks.slack.com/services/T0/B0/x",
+        loud=False,
+    )
+    yield Transport(
+        "ntfy",
+        "ntfy",
+        ntfy.send,
+        ntfy.check_address,
+        _by_host("ntfy"),
+        default_pace=10,
+        secret_address=False,
+        takes_secret=True,
+        about="The ntfy app, free on every phone: subscribe there to a topic that nobody guesses, and enter it here."
+        " It can ring although the phone is silent.",
+        example="https://ntfy.sh/a-long-secret-topic",
+        loud=True,
+    )
+    yield Transport(
+        "push",
+        "Web Push",
+        push.send,
+        push.check_address,
+        _by_push_service,
+        default_pace=10,
+        secret_address=True,
+        takes_secret=False,
+        about="A notification by a browser or by Escalade on a phone's home screen. It may be silent: it cannot break"
+        " through a phone that is muted.",
+        example="",
+        loud=False,
+    )
+    yield Transport(
+        "log",
+        "Log",
+        log.send,
+        _any_address,
+        _one_gate("log"),
+        default_pace=0,
+        secret_address=False,
+        takes_secret=False,
+        about="A line in the log of this server, to try things out. It wakes nobody up.",
+        example="",
+        loud=False,
+    )
+
+
+TRANSPORTS: dict[str, Transport] = {transport.kind: transport for transport in _listed()}

@@ -1,6 +1,8 @@
 """Receivers' addresses: whether one can work, how it is shown without its secrets, and which gate it shares."""
 
 import base64
+import ipaddress
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -136,6 +138,8 @@ def mask(kind: str, address: str) -> str:
     """The address as logs, errors and pages may show it: no path, query, login or full mailbox name."""
     if kind == "log":
         return address
+    if kind == "push":
+        return mask("web", push_endpoint(address) or "")
     if kind == "email":
         name, _, domain = address.rpartition("@")
         return f"{name[:1]}***@{domain}" if name else "***"
@@ -152,6 +156,24 @@ def destination(kind: str, address: str) -> str:
     except ValueError:
         return kind
     return f"{kind}:{web.bracketed}:{web.port}"
+
+
+def push_endpoint(address: str) -> str | None:
+    """Where a browser's subscription is reached: the endpoint in its JSON. None where it is no such JSON."""
+    try:
+        found = json.loads(address)
+    except (ValueError, RecursionError):
+        return None
+    endpoint = found.get("endpoint") if isinstance(found, dict) else None
+    return endpoint if isinstance(endpoint, str) else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this host is always this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def secret_parts(address: str) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What a transport is given, what it answers, and the one exception it may raise."""
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,16 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class PushSender:
+    """In whose name Web Push is sent: the private key (32 bytes as base64url), whom push services write to about it
+    (https or mailto), and where our pages begin."""
+
+    private: str = field(repr=False)
+    contact: str
+    home: str
+
+
+@dataclass(frozen=True, slots=True)
 class Network:
     """How a transport may use the network. Times are in seconds; `deadline` bounds the whole exchange.
 
@@ -65,6 +75,7 @@ class Network:
     proxy: str | None = None
     smtp_url: str | None = None
     mail_from: str | None = None
+    push: PushSender | None = None
 
 
 @dataclass(frozen=True, slots=True)

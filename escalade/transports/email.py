@@ -12,17 +12,7 @@ REQUEST_LIMIT = 500
 
 def send(message: Message, network: Network) -> Receipt:
     """Hand the message to the mail server; its acceptance is the receipt, anything else a DeliveryError."""
-    if not network.smtp_url:
-        raise DeliveryError("SMTP_URL is not set, so no mail can be sent: set it and replay.", permanent=True)
-    fault = check_mail(message.address)
-    if fault is not None:
-        raise DeliveryError(fault, permanent=True)
-    try:
-        server = smtp.parse_server(network.smtp_url)
-        name, sender = _sender(network.mail_from)
-    except ValueError as wrong:
-        raise DeliveryError(str(wrong), permanent=True) from None
-    recipient = _ascii(message.address)
+    server, name, sender, recipient = _route(message.address, network)
     mail, shortened = letter.write(message, name, sender, recipient)
     shown = mask("email", message.address)
     request = f"mail to {shown} by {server.shown}: {shorten(subject(message), REQUEST_LIMIT)}"
@@ -31,6 +21,27 @@ def send(message: Message, network: Network) -> Receipt:
     except DeliveryError as refusal:
         raise _redacted(refusal, (message.address, recipient), shown, request) from None
     return Receipt(request, answer.replace(recipient, shown), "shortened to fit a mail" if shortened else "")
+
+
+def post(address: str, subject: str, text: str, network: Network) -> None:
+    """Hand over a mail of our own that is about no incident. Raises DeliveryError."""
+    server, name, sender, recipient = _route(address, network)
+    smtp.deliver(server, sender, recipient, letter.note(subject, text, name, sender, recipient), network)
+
+
+def _route(address: str, network: Network) -> tuple[smtp.MailServer, str, str, str]:
+    """By which server, the sender's name and address, and to which address."""
+    if not network.smtp_url:
+        raise DeliveryError("SMTP_URL is not set, so no mail can be sent: set it and replay.", permanent=True)
+    fault = check_mail(address)
+    if fault is not None:
+        raise DeliveryError(fault, permanent=True)
+    try:
+        server = smtp.parse_server(network.smtp_url)
+        name, sender = _sender(network.mail_from)
+    except ValueError as wrong:
+        raise DeliveryError(str(wrong), permanent=True) from None
+    return server, name, sender, _ascii(address)
 
 
 def _sender(mail_from: str | None) -> tuple[str, str]:

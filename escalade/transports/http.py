@@ -57,17 +57,20 @@ def post(
     *,
     hide: Iterable[str] = (),
     look_up: LookUp = system_look_up,
+    shown: str | None = None,
 ) -> Receipt:
     """POST a JSON body and return the receipt of a 2xx answer; anything else raises DeliveryError.
 
     The class of the error: *retry* for a failed look-up, connection or TLS handshake and for 408, 425, 429 and
     5xx (Retry-After obeyed); *permanent* for other 4xx, redirects, bad and refused addresses; *unknown* where
     the connection broke or time ran out after the request was written. `hide` are texts that no record may
-    show, besides the secret parts of the address. A login in the address is sent as HTTP Basic.
+    show, besides the secret parts of the address; `shown` stands there for a body that nobody can read. A login in
+    the address is sent as HTTP Basic.
     """
     web = take_apart(address)
     secrets = [*hide, *secret_parts(address)]
-    request = _record(f"POST {web.shown} {body.decode('utf-8', 'replace')}", secrets)
+    text = body.decode("utf-8", "replace") if shown is None else shown
+    request = _record(f"POST {web.shown} {text}", secrets)
     try:
         response = _send(web, body, headers, BoundedAdapter(network, look_up))
     except DeliveryError as fault:

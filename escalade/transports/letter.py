@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.header import Header
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
-from email.utils import format_datetime, formataddr
+from email.utils import format_datetime, formataddr, make_msgid
 from html import escape
 from urllib.parse import urlsplit
 
@@ -52,6 +52,18 @@ def write(message: Message, name: str, sender: str, recipient: str) -> tuple[byt
     mail.attach(MIMEText(_html(message), "html", "utf-8"))
     cut = text != whole or len(message.incidents) > LISTED or any(map(_is_cut, message.incidents))
     return mail.as_bytes(policy=_POLICY), cut
+
+
+def note(subject: str, text: str, name: str, sender: str, recipient: str) -> bytes:
+    """A plain mail that is about no incident, as bytes with CR LF. Addresses are ASCII."""
+    mail = MIMEText(text, "plain", "utf-8")
+    mail["Subject"] = _header(shorten(one_line(subject), SUBJECT_LIMIT), "Subject")
+    mail["From"] = formataddr((one_line(name), sender))
+    mail["To"] = recipient
+    mail["Date"] = format_datetime(datetime.now(UTC))
+    mail["Message-ID"] = make_msgid(domain=sender.rpartition("@")[2])
+    mail["Auto-Submitted"] = "auto-generated"
+    return mail.as_bytes(policy=_POLICY)
 
 
 def _subject(message: Message) -> str:

@@ -15,10 +15,11 @@ def test_the_list_of_transports():
         "email": 10,
         "slack": 10,
         "ntfy": 10,
+        "push": 10,
         "log": 0,
     }
     assert all(kind == transport.kind for kind, transport in TRANSPORTS.items())
-    assert [kind for kind, transport in TRANSPORTS.items() if transport.secret_address] == ["slack"]
+    assert [kind for kind, transport in TRANSPORTS.items() if transport.secret_address] == ["slack", "push"]
     assert [kind for kind, transport in TRANSPORTS.items() if transport.takes_secret] == ["webhook", "ntfy"]
 
 
