@@ -20,8 +20,7 @@ def apply(tx: Tx, file: str | Document, *, prune: bool = False, dry_run: bool = 
     """
     document = read(file) if isinstance(file, str) else file
     if not dry_run:
-        tx.run("wait_at_most", lock_ms=str(WAIT_MS))
-        tx.run("lock_configuration")
+        lock(tx)
     before = stored.load(tx)
     wanted = checked(document, before, prune)
     writer = Writer(tx, dry_run)
@@ -30,6 +29,13 @@ def apply(tx: Tx, file: str | Document, *, prune: bool = False, dry_run: bool = 
     if prune:
         _remove_unnamed(writer, before, wanted)
     return writer.changes
+
+
+def lock(tx: Tx) -> None:
+    """Until the end of the transaction nobody else changes the configuration: what was checked still holds when it is
+    written. Waits for those who were first."""
+    tx.run("wait_at_most", lock_ms=str(WAIT_MS))
+    tx.run("lock_configuration")
 
 
 def _ids(before: model.Configuration) -> dict[tuple[str, str], int]:

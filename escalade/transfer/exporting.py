@@ -42,9 +42,13 @@ def export(tx: Tx, secrets: bool = False) -> str:
 
     Secrets are written as `kept` unless `secrets`; keys always are, since the keys themselves are not stored.
     """
-    configuration = _shown(stored.load(tx), secrets)
+    return written(stored.load(tx), secrets)
+
+
+def written(configuration: Configuration, secrets: bool = False) -> str:
+    """A configuration, or a part of one, as YAML."""
     return yaml.dump(
-        show(shape.CONFIGURATION, configuration),
+        show(shape.CONFIGURATION, _shown(configuration, secrets)),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,

@@ -1,8 +1,8 @@
 """Kinds of values: how each is read from a file, and how it is written into one."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from typing import Any
 from zoneinfo import available_timezones
@@ -30,16 +30,26 @@ class Kind:
     """A kind of value. `read` notes what is wrong at the place and answers `blank` then.
 
     `show` gives what a file says for a value; `told` is whether a change of it may be printed with its values.
+    How a form asks for it: `parts` are the fields of a mapping, `item` the kind of what a list holds, `words` the
+    words to choose from, and `form` says what the text is (a date, say, or the name of a policy).
     """
 
     read: Callable[[Any, Place], Any]
     show: Callable[[Any], Any] = lambda value: value
     blank: Any = None
     told: bool = True
+    form: str = "text"
+    words: Callable[[], list[str]] | None = None
+    parts: Mapping[str, Any] | None = None
+    item: "Kind | None" = None
 
 
 def scalar(
-    parse: Callable[[str], Any], show: Callable[[Any], Any] = lambda value: value, blank: Any = None, told: bool = True
+    parse: Callable[[str], Any],
+    show: Callable[[Any], Any] = lambda value: value,
+    blank: Any = None,
+    told: bool = True,
+    form: str = "text",
 ) -> Kind:
     """One text; `parse` turns it into the value or raises ValueError with what it must be."""
 
@@ -52,7 +62,7 @@ def scalar(
             place.fault(str(fault))
             return blank
 
-    return Kind(read, show, blank, told)
+    return Kind(read, show, blank, told, form)
 
 
 def _called(value: Any) -> str:
@@ -71,7 +81,7 @@ def text(limit: int = NAME_LIMIT, told: bool = True, empty: bool = False, lines:
             raise ValueError("must not hold control characters")
         return value
 
-    return scalar(parse, blank="", told=told)
+    return scalar(parse, blank="", told=told, form="lines" if lines else "text")
 
 
 def choice(*words: str) -> Kind:
@@ -82,7 +92,7 @@ def choice(*words: str) -> Kind:
             raise ValueError(f"must be {', '.join(words[:-1])} or {words[-1]}, not {quoted(value)}")
         return value
 
-    return scalar(parse, blank="")
+    return replace(scalar(parse, blank="", form="choice"), words=lambda: list(words))
 
 
 def one_of(noun: str, known: Callable[[], list[str]]) -> Kind:
@@ -94,7 +104,7 @@ def one_of(noun: str, known: Callable[[], list[str]]) -> Kind:
             raise ValueError(f"no {noun} {quoted(value)}{hint}")
         return value
 
-    return scalar(parse, blank="")
+    return replace(scalar(parse, blank="", form="choice"), words=known)
 
 
 def whole(least: int, most: int) -> Kind:
@@ -105,7 +115,7 @@ def whole(least: int, most: int) -> Kind:
             raise ValueError(f"must be a whole number from {least} to {most:,}, not {quoted(value)}")
         return int(value)
 
-    return scalar(parse)
+    return scalar(parse, form="number")
 
 
 def duration(least: int = 1, most: int = durations.LONGEST) -> Kind:
@@ -117,7 +127,7 @@ def duration(least: int = 1, most: int = durations.LONGEST) -> Kind:
         except Invalid as fault:
             raise ValueError(fault.message.removeprefix("it ")) from None
 
-    return scalar(parse, durations.words)
+    return scalar(parse, durations.words, form="duration")
 
 
 def _switch(value: str) -> bool:
@@ -217,12 +227,13 @@ def new_key(value: str) -> Key:
 
 NAME = text()
 ADDRESS = text(TEXT_LIMIT, told=False)
-SECRET = text(TEXT_LIMIT, told=False, empty=True)
+SECRET = replace(text(TEXT_LIMIT, told=False, empty=True), form="secret")
+METHOD = replace(NAME, form="method")
 REASON = text(TEXT_LIMIT, lines=True)
-SWITCH = scalar(_switch)
-EMAIL = Kind(_email, blank="")
-ZONE = scalar(_zone)
-DATE = scalar(_date)
-TIME = scalar(_time, _show_time)
-INSTANT = scalar(_instant, _show_instant)
-KEY = scalar(_key, lambda value: KEPT, told=False)
+SWITCH = scalar(_switch, form="switch")
+EMAIL = Kind(_email, blank="", form="email")
+ZONE = scalar(_zone, form="zone")
+DATE = scalar(_date, form="date")
+TIME = scalar(_time, _show_time, form="time")
+INSTANT = scalar(_instant, _show_instant, form="instant")
+KEY = scalar(_key, lambda value: KEPT, told=False, form="key")

@@ -50,7 +50,7 @@ def record(cls: type, of: Fields, finish: Callable[[Any, Place], Any] = lambda t
         found = {field.attribute or name: field.read(value.get(name), place.at(name)) for name, field in of.items()}
         return finish(cls(**found, place=place) if placed else cls(**found), place)
 
-    return Kind(read, lambda thing: show(of, thing), told=False)
+    return Kind(read, lambda thing: show(of, thing), told=False, parts=of)
 
 
 def show(of: Fields, thing: Any) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def many(item: Kind, unique: str = "") -> Kind:
             _check_unique(unique, found, place)
         return found
 
-    return Kind(read, lambda things: [item.show(thing) for thing in things], (), told=False)
+    return Kind(read, lambda things: [item.show(thing) for thing in things], (), told=False, item=item)
 
 
 def _check_unique(name: str, found: tuple[Any, ...], place: Place) -> None:
@@ -92,7 +92,7 @@ def named(noun: str) -> Kind:
             place.refer(noun, name)
         return name
 
-    return Kind(read, blank="")
+    return Kind(read, blank="", form=noun)
 
 
 def user_as(use: str) -> Kind:
@@ -104,7 +104,7 @@ def user_as(use: str) -> Kind:
             place.refer("user", email, use)
         return email
 
-    return Kind(read, blank="")
+    return Kind(read, blank="", form="user")
 
 
 def _target(value: Any, place: Place) -> str:
@@ -121,4 +121,4 @@ def _target(value: Any, place: Place) -> str:
     return f"{noun}:{name}"
 
 
-TARGET = Kind(_target, blank="")
+TARGET = Kind(_target, blank="", form="target")

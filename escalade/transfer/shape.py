@@ -74,7 +74,7 @@ CONTACT: Fields = {
     "pace": Field(duration(0, LONGEST_PACE), None),
 }
 RULE: Fields = {
-    "contact_method": Field(kinds.NAME),
+    "contact_method": Field(kinds.METHOD),
     "after": Field(duration(0), 0),
     "urgency": Field(choice("high", "low"), None),
 }
