@@ -1,6 +1,6 @@
 """Ways to reach somebody. Adding one is one module here and one line in `TRANSPORTS`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from escalade.transports import addresses, email, log, ntfy, push, slack, webhook
@@ -19,7 +19,7 @@ class Transport:
     least time between two messages to one contact, in seconds. `secret_address` says that whoever knows the
     address can send there, so exports keep it; `takes_secret` that a secret can be set beside it. `about` says in a
     sentence what it is and what it needs, `example` what an address looks like (empty where there is none to enter);
-    `loud` that it can wake somebody up whose phone is silent.
+    `loud` that it can wake somebody up whose phone is silent. `address_is` and `secret_is` are what a form calls them.
     """
 
     kind: str
@@ -33,6 +33,8 @@ class Transport:
     about: str = ""
     example: str = ""
     loud: bool = False
+    address_is: str = "Address"
+    secret_is: str = ""
 
 
 def _check_slack(address: str) -> str | None:
@@ -58,8 +60,8 @@ def _any_address(address: str) -> str | None:
     return None
 
 
-def _listed() -> Iterator[Transport]:
-    yield Transport(
+_ALL = (
+    Transport(
         "webhook",
         "Webhook",
         webhook.send,
@@ -71,8 +73,10 @@ def _listed() -> Iterator[Transport]:
         about="A POST with JSON to an address of yours, signed where you set a secret.",
         example="https://example.com/page-me",
         loud=True,
-    )
-    yield Transport(
+        address_is="Address of your receiver",
+        secret_is="Secret that signs each message",
+    ),
+    Transport(
         "email",
         "E-mail",
         email.send,
@@ -84,8 +88,9 @@ def _listed() -> Iterator[Transport]:
         about="A mail with a link that acknowledges. It may be silent: few phones ring for a mail at night.",
         example="alice@example.com",
         loud=False,
-    )
-    yield Transport(
+        address_is="Mail address",
+    ),
+    Transport(
         "slack",
         "Slack",
         slack.send,
@@ -97,8 +102,9 @@ def _listed() -> Iterator[Transport]:
         about="A message in a Slack channel, by an incoming webhook. It may be silent, as Slack's settings have it.",
         example="https://hooks.slack.com/services/T0/B0/x",
         loud=False,
-    )
-    yield Transport(
+        address_is="Address of the incoming webhook",
+    ),
+    Transport(
         "ntfy",
         "ntfy",
         ntfy.send,
@@ -111,8 +117,10 @@ def _listed() -> Iterator[Transport]:
         " It can ring although the phone is silent.",
         example="https://ntfy.sh/a-long-secret-topic",
         loud=True,
-    )
-    yield Transport(
+        address_is="Address of the topic",
+        secret_is="Access token of the ntfy server, if it wants one",
+    ),
+    Transport(
         "push",
         "Web Push",
         push.send,
@@ -125,8 +133,9 @@ def _listed() -> Iterator[Transport]:
         " through a phone that is muted.",
         example="",
         loud=False,
-    )
-    yield Transport(
+        address_is="Subscription that the browser made",
+    ),
+    Transport(
         "log",
         "Log",
         log.send,
@@ -138,7 +147,7 @@ def _listed() -> Iterator[Transport]:
         about="A line in the log of this server, to try things out. It wakes nobody up.",
         example="",
         loud=False,
-    )
-
-
-TRANSPORTS: dict[str, Transport] = {transport.kind: transport for transport in _listed()}
+        address_is="Name in the log",
+    ),
+)
+TRANSPORTS: dict[str, Transport] = {transport.kind: transport for transport in _ALL}
