@@ -63,6 +63,18 @@ def acting(who: str, address: str | None = None) -> Iterator[None]:
         _acting.reset(token)
 
 
+def who() -> str:
+    """Who acts now, as the audit writes it."""
+    by = _acting.get()
+    return _text(by.who) if by else ITSELF
+
+
+def address() -> str | None:
+    """Where whoever acts comes from."""
+    by = _acting.get()
+    return by.address if by else None
+
+
 def record(
     tx: Tx,
     action: str,
@@ -71,12 +83,11 @@ def record(
     after: Mapping[str, Any] | None = None,
 ) -> None:
     """Write down one change: `action` is what was done ("user created"), `subject` to what ("bob@example.com")."""
-    by = _acting.get() or By(ITSELF)
     tx.run(
         "add_audit",
         now=tx.now,
-        who=_text(by.who),
-        address=by.address,
+        who=who(),
+        address=address(),
         action=action,
         subject=_text(subject),
         before=None if before is None else as_json(masked(before)),

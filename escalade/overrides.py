@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from escalade import oncall, schedules, targets
+from escalade import audit, oncall, schedules, targets
 from escalade.db import Tx
 from escalade.errors import Invalid, NotFound
 
@@ -44,6 +44,10 @@ def create(tx: Tx, schedule: str, wanted: Wanted, actor: str) -> int:
         source="person",
         created_by=actor,
     )
+    said = {"kind": wanted.kind, "user": user.email, "replaces": None if replaces is None else replaces.email}
+    audit.record(
+        tx, "override created", f"{row.name}/{override_id}", None, {**said, "start": wanted.start, "end": wanted.end}
+    )
     return override_id
 
 
@@ -52,3 +56,4 @@ def delete(tx: Tx, schedule: str, override_id: int) -> None:
     row = schedules.find(tx, schedule)
     if tx.run("delete_override", id=override_id, schedule_id=row.id) == 0:
         raise NotFound(f"Schedule {row.name} has no override {override_id}.")
+    audit.record(tx, "override removed", f"{row.name}/{override_id}")

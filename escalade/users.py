@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from escalade import clean, oncall, passwords, schedules, sessions
+from escalade import audit, clean, oncall, passwords, schedules, sessions
 from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, NotFound
 from escalade.values import EMAIL_LIMIT, MAIL_ADDRESS
@@ -53,6 +53,16 @@ def every(tx: Tx) -> list[User]:
 
 def create(tx: Tx, email: str, role: str, name: str = "", timezone: str = "UTC") -> User:
     """Add a person, without a password. Raises Invalid, or Conflict where the e-mail is taken."""
+    address = _address(email)
+    values = _checked(name or address, role, timezone)
+    created = tx.maybe(User, "create_user", email=address, now=tx.now, **values)
+    if created is None:
+        raise _taken(address)
+    audit.record(tx, "user created", created.email, None, _audited(created))
+    return created
+
+
+def _address(email: str) -> str:
     address = email.strip()
     try:
         MAIL_ADDRESS.parse(address)
@@ -60,22 +70,48 @@ def create(tx: Tx, email: str, role: str, name: str = "", timezone: str = "UTC")
         raise Invalid(f"{address!r} is not an e-mail address.", "email") from None
     if "<" in address or len(address) > EMAIL_LIMIT or clean.text(address)[1]:
         raise Invalid("An e-mail address stands alone, in at most 254 characters.", "email")
-    values = _checked(name or address, role, timezone)
-    created = tx.maybe(User, "create_user", email=address, now=tx.now, **values)
-    if created is None:
-        raise Conflict(f"There is a person with the e-mail {address} already.", "email")
-    return created
+    return address
+
+
+def _taken(address: str) -> Conflict:
+    return Conflict(f"There is a person with the e-mail {address} already.", "email")
+
+
+def _audited(person: User) -> dict[str, str]:
+    return {"email": person.email, "name": person.name, "role": person.role, "timezone": person.timezone}
 
 
 def change(tx: Tx, user_id: int, name: str, role: str, timezone: str) -> User:
-    """Change what a person is called, may do, and where they live. Raises NotFound, Invalid, or Conflict for the
-    last admin who can log in."""
+    """Change what a person is called, may do, and where they live; with another role they log in anew. Raises
+    NotFound, Invalid, or Conflict for the last admin who can log in."""
     before = find(tx, user_id)
     values = _checked(name or before.email, role, timezone)
     if role != "admin":
         _keep_an_admin(tx, user_id)
     tx.run("change_user", id=user_id, **values)
-    return find(tx, user_id)
+    if role != before.role:
+        sessions.end_all(tx, user_id)
+    return _changed(tx, before)
+
+
+def change_email(tx: Tx, user_id: int, email: str) -> User:
+    """Give a person another e-mail, which is what they log in with: they log in anew, and links that were sent to the
+    old one work no more. Raises NotFound, Invalid, or Conflict where it is taken."""
+    before, address = find(tx, user_id), _address(email)
+    other = by_email(tx, address)
+    if other is not None and other.id != user_id:
+        raise _taken(address)
+    tx.run("change_email", id=user_id, email=address)
+    tx.run("drop_login_links", user_id=user_id)
+    sessions.end_all(tx, user_id)
+    return _changed(tx, before)
+
+
+def _changed(tx: Tx, before: User) -> User:
+    after = find(tx, before.id)
+    if _audited(before) != _audited(after):
+        audit.record(tx, "user changed", after.email, _audited(before), _audited(after))
+    return after
 
 
 def _checked(name: str, role: str, timezone: str) -> dict[str, str]:
@@ -90,22 +126,25 @@ def _checked(name: str, role: str, timezone: str) -> dict[str, str]:
 
 
 def set_password(tx: Tx, user_id: int, password: str) -> None:
-    """Give a person a new password; whoever is logged in as them is logged out, and wrong guesses at the old one are
-    forgiven. Raises Invalid or NotFound."""
+    """Give a person a new password; whoever is logged in as them is logged out, links to set one work no more, and
+    wrong guesses at the old one are forgiven. Raises Invalid or NotFound."""
     person = find(tx, user_id)
     if tx.run("set_password", id=user_id, password_hash=passwords.hashed(password)) == 0:
         raise NotFound("There is no such person.")
-    tx.run("end_sessions_of", user_id=user_id)
+    tx.run("drop_login_links", user_id=user_id)
+    sessions.end_all(tx, user_id)
     sessions.forgive(tx, person.email)
+    audit.record(tx, "password set", person.email)
 
 
 def remove(tx: Tx, user_id: int) -> None:
     """A person leaves: from now on they are in no rotation. Raises NotFound, or Conflict for the last admin who can
     log in."""
-    find(tx, user_id)
+    person = find(tx, user_id)
     _keep_an_admin(tx, user_id)
     schedules.drop_participant(tx, user_id)
     tx.run("remove_user", id=user_id)
+    audit.record(tx, "user removed", person.email, _audited(person), None)
 
 
 def _keep_an_admin(tx: Tx, user_id: int) -> None:

@@ -23,7 +23,8 @@ from tests.clock import MovedClock, moved_clock
 
 # Rows go in this order, so that no foreign key holds one back; DELETE is faster than TRUNCATE on empty tables.
 TABLES = """attempt_try notification_attempt notification_attempt_archive incident_event incident destination
-    contact_turn engine_instance delivery outage session login_guess login_link api_token audit setting heartbeat integration service
+    contact_turn engine_instance delivery outage session login_guess login_link api_token audit setting heartbeat
+    integration service
     escalation_target escalation_step escalation_policy override roster_change rotation schedule channel
     notification_rule contact_method app_user""".split()
 

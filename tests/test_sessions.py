@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from escalade import passwords, sessions, users
+from escalade import passwords, sessions, throttle, users
 from escalade.db import Database
 from escalade.errors import Invalid, TooMany, Unauthenticated
 from tests import factories
@@ -102,9 +102,9 @@ def test_an_address_may_guess_only_so_often(database: Database, alice: int, cloc
     guess(database, sessions.GUESSES_PER_ADDRESS)
     with pytest.raises(TooMany) as refused:
         login(database)
-    assert 0 < refused.value.retry_after <= sessions.GUESS_WINDOW
+    assert 0 < refused.value.retry_after <= throttle.WINDOW
     assert login(database, address="192.0.2.2")
-    clock.pass_(seconds=sessions.GUESS_WINDOW + 1)
+    clock.pass_(seconds=throttle.WINDOW + 1)
     assert login(database)
 
 

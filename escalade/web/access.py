@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from flask import Flask, Response, current_app, g, redirect, request
 
-from escalade import api_tokens, sessions
+from escalade import api_tokens, audit, sessions
 from escalade.errors import Forbidden, Refusal, Unauthenticated
 from escalade.users import ROLES
 from escalade.web.context import context
@@ -20,6 +20,8 @@ from escalade.web.context import context
 View = TypeVar("View", bound=Callable[..., object])
 
 PUBLIC = "public"
+# Who acts on a public route, as far as the audit knows, until the route has found out.
+SOMEBODY = "somebody"
 _MARK = "escalade_access"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -68,6 +70,7 @@ def install(app: Flask) -> None:
 
 def guard() -> None:
     """Runs before every view. Raises Unauthenticated or Forbidden."""
+    audit.act_as(SOMEBODY, request.remote_addr)
     if request.endpoint is None:
         return  # no such route or method, which the answer says
     need = need_of(current_app, request.endpoint)
@@ -76,6 +79,7 @@ def guard() -> None:
     if need is None:
         raise Forbidden("This route does not say who may use it.")
     who = caller()
+    audit.act_as(who.actor, request.remote_addr)
     if who.kind == "session" and request.method not in SAFE_METHODS:
         check_origin()
     if not who.may(need):
@@ -159,14 +163,27 @@ def _over_tls() -> bool:
 def login(email: str, password: str, then: str = "/") -> Response:
     """Check the password and go on to `then`, logged in. Raises Unauthenticated, TooMany or Forbidden."""
     check_origin(strict=False)  # or a stranger's page could log somebody in as the stranger
-    address = request.remote_addr or ""
-    return _entered(sessions.login(context().db.begin, email, password, address), then)
+    session_id = sessions.login(context().db.begin, email, password, *origin())
+    return _entered(session_id, then)
+
+
+def origin() -> tuple[str, str]:
+    """The address a request comes from, and the browser it names."""
+    return request.remote_addr or "", request.headers.get("User-Agent", "")
+
+
+def person_id() -> int:
+    """Whose session this is. Raises Forbidden for a token, which is nobody's."""
+    user_id = caller().user_id
+    if user_id is None:
+        raise Forbidden("This is for people who are logged in; a token is nobody.")
+    return user_id
 
 
 def enter(user_id: int, then: str = "/") -> Response:
     """Log a person in who has proved who they are otherwise (a first-login, invitation or reset link)."""
     with context().db.begin() as tx:
-        session_id = sessions.start(tx, user_id)
+        session_id = sessions.start(tx, user_id, *origin())
     return _entered(session_id, then)
 
 
@@ -190,6 +207,12 @@ def logout(then: str = "/login") -> Response:
     if session_id:
         with context().db.begin() as tx:
             sessions.logout(tx, session_id)
+            audit.record(tx, "logged out", audit.who())
+    return left(then)
+
+
+def left(then: str = "/login") -> Response:
+    """On to `then`, with a session that is over."""
     response = cast(Response, redirect(safe_next(then), 303))
     response.delete_cookie(cookie_name(), path="/", secure=_over_tls(), httponly=True, samesite="Lax")
     return response

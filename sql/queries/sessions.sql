@@ -25,8 +25,16 @@ delete from login_guess where subject = :subject;
 
 -- name: start_session!
 -- A login, as a row: it can be ended from here.
-insert into session (session_hash, user_id, created_at, last_seen_at, expires_at)
-values (:session_hash, :user_id, :now, :now, :now::timestamptz + make_interval(days => :days));
+insert into session (session_hash, user_id, created_at, last_seen_at, expires_at, address, agent)
+values (:session_hash, :user_id, :now, :now, :now::timestamptz + make_interval(days => :days), :address, :agent);
+
+-- name: sessions_of
+-- A person's sessions that are not over, the one used last first.
+select session_hash, created_at, last_seen_at, address, agent
+from session
+where user_id = :user_id and expires_at > :now
+    and last_seen_at > :now::timestamptz - make_interval(days => :idle_days)
+order by last_seen_at desc, created_at desc;
 
 -- name: session_user
 -- Whose session this is, unless it is too old or was left alone for too long.
