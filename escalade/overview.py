@@ -157,11 +157,6 @@ def failed(tx: Tx, n: int = 50) -> list[AttemptView]:
     return views(tx, tx.many(dict, "latest_failed", n=n))
 
 
-def ended(tx: Tx, status: str, n: int = 50) -> list[AttemptView]:
-    """What was delivered or cancelled, the latest first, without the archive."""
-    return views(tx, tx.many(dict, "latest_ended", status=status, n=n))
-
-
 def with_who(tx: Tx, seen: Sequence[AttemptView]) -> list[AttemptView]:
     """The same attempts; each step that waits says whom it would page at its time."""
     waiting = [view.incident_id for view in seen if view.kind == "STEP" and view.status == "PENDING"]

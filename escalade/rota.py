@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from escalade import oncall, schedules, users
 from escalade.db import Tx
-from escalade.schedules import ScheduleRow
+from escalade.schedules import ScheduleRow, Stored
 from escalade.users import User
 
 log = logging.getLogger("escalade.rota")
@@ -50,6 +50,43 @@ def _who(row: ScheduleRow, schedule: oncall.Schedule[int] | None, at: datetime) 
         # One schedule with, say, a zone this machine does not know must not hide the others.
         log.warning("schedule %s could not be worked out: %s", row.name, error)
         return [], str(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A schedule, who is on call at a time, and who from `changes_at` on (None: nothing changes soon)."""
+
+    schedule: ScheduleRow
+    people: tuple[User, ...] = ()
+    changes_at: datetime | None = None
+    following: tuple[User, ...] = ()
+    fault: str | None = None
+
+
+def watches(tx: Tx, at: datetime, horizon: timedelta) -> list[Watch]:
+    """Every schedule with who is on call and who comes next. One that cannot be worked out hides no other."""
+    rows = tx.many(ScheduleRow, "all_schedules")
+    loaded = schedules.stored(tx, [row.id for row in rows])
+    found = [(row, *_turn_of(row, loaded.get(row.id), at, horizon)) for row in rows]
+    people = users.by_ids(tx, (i for _, now, _, following, _ in found for i in (*now, *following)))
+    return [
+        Watch(row, _known(people, now), changes_at, _known(people, following), fault)
+        for row, now, changes_at, following, fault in found
+    ]
+
+
+def _turn_of(
+    row: ScheduleRow, stored: Stored | None, at: datetime, horizon: timedelta
+) -> tuple[list[int], datetime | None, list[int], str | None]:
+    if stored is None:
+        return [], None, [], "it has just been deleted"
+    try:
+        schedule = stored.read()
+        changes_at = oncall.next_change(schedule, at, at + horizon)
+        return oncall.who(schedule, at), changes_at, oncall.who(schedule, changes_at) if changes_at else [], None
+    except (ValueError, TypeError, KeyError) as error:
+        log.warning("schedule %s could not be worked out: %s", row.name, error)
+        return [], None, [], str(error)
 
 
 def shifts(tx: Tx, name: str, start: datetime, end: datetime) -> list[Turn]:

@@ -69,16 +69,6 @@ where not archived and id = any(array(
     select id from notification_attempt where status = 'FAILED' order by finished_at desc, id desc limit :n))
 order by finished_at desc, id desc;
 
--- name: latest_ended
--- What was delivered or cancelled, the latest first. The list of statuses is that of the index.
-select *
-from attempt_overview
-where not archived and id = any(array(
-    select id from notification_attempt
-    where status = :status and status in ('DELIVERED', 'FAILED', 'CANCELLED')
-    order by finished_at desc, id desc limit :n))
-order by finished_at desc, id desc;
-
 -- name: holds
 -- What stands in the way of attempts that wait: their destination, their contact, and what is in the air before them.
 select a.id, a.due_at, a.pace_seconds as pace, coalesce(d.failures, 0) as failures, d.not_before, d.reason,

@@ -52,15 +52,6 @@ def test_a_replay_keeps_the_filter(screens: Screens, alice: Person, failed: list
     assert 'aria-current="true">Failed' in answer.text
 
 
-def test_all_shown(screens: Screens, alice: Person, failed: list[int]) -> None:
-    ids = ",".join(map(str, failed))
-    page = alice.get("/attempts").text
-    assert ">Replay all shown</button>" in page
-    answer = alice.post("/attempts/replay", back="attempts", status="FAILED", ids=ids)
-    text = alice.get(answer.headers["Location"]).text
-    assert "2 pages sent again." in text and ">Replay all shown</button>" not in text
-
-
 def test_what_nobody_needs_is_refused(screens: Screens, alice: Person, failed: list[int]) -> None:
     [(incident_id,)] = factories.run(
         screens.db, "select incident_id from notification_attempt where id = %s", failed[0]

@@ -4,9 +4,8 @@ from typing import Any, cast
 
 from flask import Response, make_response, redirect, render_template, request, url_for
 
-from escalade import overview
 from escalade.web.context import context
-from escalade.web.pages import regions, telling
+from escalade.web.pages import filters, queue_region, regions, telling
 
 
 def fragment(template: str, seen: dict[str, Any]) -> Response:
@@ -28,6 +27,8 @@ def done(word: str, incident_id: int | None = None) -> Response:
         return _back_to("now.show", "now/_live.html", word, incident_id)
     if back == "attempts":
         return _back_to("attempt_pages.show", "attempts/_live.html", word, incident_id)
+    if back == "attempt":
+        return _back_to("attempt_pages.one", "attempts/_one.html", word, incident_id)
     return _back_to("incident_pages.show", "incidents/_live.html", word, incident_id)
 
 
@@ -42,7 +43,9 @@ def _back_to(endpoint: str, template: str, word: str, incident_id: int | None) -
     elif incident_id is not None:
         values["about"] = incident_id
     if endpoint == "attempt_pages.show":
-        values["status"] = wanted_status(request.form.get("status"))
+        values |= filters.carried(request.form)
+    if endpoint == "attempt_pages.one":
+        values["attempt_id"] = _attempt_id()
     return cast(Response, redirect(url_for(endpoint, **values), 303))
 
 
@@ -50,7 +53,9 @@ def _region(tx: Any, endpoint: str, incident_id: int | None) -> dict[str, Any]:
     if endpoint == "now.show":
         return regions.now(tx)
     if endpoint == "attempt_pages.show":
-        return regions.attempts(tx, wanted_status(request.form.get("status")))
+        return queue_region.attempts(tx, request.form)
+    if endpoint == "attempt_pages.one":
+        return queue_region.attempt(tx, _attempt_id())
     return regions.incident(tx, incident_id or 0)
 
 
@@ -59,6 +64,5 @@ def said(tx: Any, incident_id: int | None = None) -> telling.Said | None:
     return telling.told(tx, request.args.get("said", ""), incident_id or request.args.get("about", type=int))
 
 
-def wanted_status(text: str | None) -> str:
-    """One of the statuses; FAILED where none is named."""
-    return text if text in overview.STATUSES else "FAILED"
+def _attempt_id() -> int:
+    return request.form.get("attempt", 0, type=int)

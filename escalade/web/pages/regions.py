@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from escalade import incidents, ladder, outage, overview, timeline, users
+from escalade import incidents, ladder, outage, overview, pulse, rota, timeline, users
 from escalade.db import Tx
 from escalade.inbound.generic import SEVERITIES
 from escalade.incident import Incident
@@ -19,8 +19,8 @@ from escalade.web.context import context
 from escalade.web.pages import reaching, telling, words
 
 OPEN_SHOWN = 100
+NEXT_TURN = timedelta(days=14)
 QUEUE_SHOWN = 25
-LISTED = 100
 LINES = 300
 RESOLVED_SHOWN = 20
 STATUSES = {
@@ -34,10 +34,15 @@ STATUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Whether pages are going out, and when an engine last went round."""
+    """Whether pages are going out, when an engine last went round, and since when the first of what is due waits."""
 
     stopped: bool
     at: datetime | None
+    due_since: datetime | None
+
+    def late(self, now: datetime) -> bool:
+        """Whether something waits longer than it takes to claim it."""
+        return self.due_since is not None and now - self.due_since > pulse.LATE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ def now(tx: Tx) -> dict[str, Any]:
         "open": opened,
         "open_count": total,
         "outage": outage.latest(tx),
+        "pulse": pulse.read(tx),
+        "watches": rota.watches(tx, tx.now, NEXT_TURN),
         "pending": queue(overview.pending(tx, QUEUE_SHOWN + 1)),
         "in_flight": queue(overview.in_flight(tx, QUEUE_SHOWN + 1)),
         "failed": queue(overview.failed(tx, QUEUE_SHOWN + 1)),
@@ -116,16 +123,6 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
     }
 
 
-def attempts(tx: Tx, status: str) -> dict[str, Any]:
-    """The attempts of one status."""
-    lists = {"PENDING": overview.pending, "IN_FLIGHT": overview.in_flight, "FAILED": overview.failed}
-    if status in lists:
-        found = lists[status](tx, LISTED + 1)
-    else:
-        found = overview.ended(tx, status, LISTED + 1)
-    return frame(tx) | {"status": status, "statuses": STATUSES, "attempts": queue(found, LISTED)}
-
-
 def frame(tx: Tx) -> dict[str, Any]:
     """What every live part needs. The watermark is read first: a change that comes later is then seen next time."""
     caller = access.caller()
@@ -142,7 +139,8 @@ def frame(tx: Tx) -> dict[str, Any]:
 
 def mark(tx: Tx) -> str:
     """The watermark of everything that is shown."""
-    return overview.watermark(tx) + ("-stopped" if delivery(tx).stopped else "")
+    seen = delivery(tx)
+    return overview.watermark(tx) + ("-stopped" if seen.stopped else "") + ("-late" if seen.late(tx.now) else "")
 
 
 def delivery(tx: Tx) -> Delivery:
@@ -150,7 +148,8 @@ def delivery(tx: Tx) -> Delivery:
     health = context().health
     last = tx.value("newest_engine_tick")
     own = health.engine_expected and health.alive() and health.ticking()
-    return Delivery(not own and (last is None or last < tx.now - overview.ENGINE_STALE), last)
+    stopped = not own and (last is None or last < tx.now - overview.ENGINE_STALE)
+    return Delivery(stopped, last, pulse.overdue_since(tx))
 
 
 def open_incidents(tx: Tx) -> list[Open]:

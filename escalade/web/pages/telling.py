@@ -84,7 +84,9 @@ def _done(tx: Tx, incident_id: int, entry: Entry) -> Said:
 def _replayed(done: int, skipped: int) -> str:
     said = f"{words.plural(done, 'page')} sent again."
     if skipped:
-        said += f" {words.plural(skipped, 'page')} skipped: nobody needs to be paged for it any more."
+        said += (
+            f" {words.plural(skipped, 'page')} skipped: changed meanwhile, or nobody needs to be paged for it any more."
+        )
     return said
 
 

@@ -1,6 +1,6 @@
 """How times and results read on a page. Times are shown in the reader's zone, and carry UTC for machines."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
@@ -9,6 +9,7 @@ from flask import Flask, g
 from escalade import timeline
 from escalade.incidents import Answer
 from escalade.ladder import Target
+from escalade.overview import AttemptView
 
 WEB_LINKS = ("http://", "https://")
 
@@ -18,6 +19,7 @@ def install(app: Flask) -> None:
     app.jinja_env.filters.update(
         utc=utc, stamp=stamp, until=until, since=since, day=day, plural=plural, clock=clock, brief=brief, span=span
     )
+    app.jinja_env.filters.update(why=why, bars=bars)
 
 
 def zone() -> ZoneInfo:
@@ -37,6 +39,11 @@ def use_zone(name: str) -> None:
 def utc(at: datetime) -> str:
     """For the datetime attribute."""
     return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def utc_exact(at: datetime) -> str:
+    """For an address that goes on from exactly this time."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def stamp(at: datetime) -> str:
@@ -81,9 +88,32 @@ def since(at: datetime, now: datetime) -> str:
     return span((now - at).total_seconds())
 
 
+def bars(counts: Sequence[int], height: int = 20) -> str:
+    """Counts as the path of a small chart: a bar each, 3 wide, the highest as high as the chart."""
+    most = max(counts, default=0)
+    return "".join(
+        f"M{3 * place + 1} {height}v-{max(1, round(n * height / most))}" for place, n in enumerate(counts) if n
+    )
+
+
 def plural(n: int, one: str, many: str | None = None) -> str:
     """`1 page`, `2 pages`."""
     return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def why(view: AttemptView, now: datetime) -> str:
+    """Why an attempt waits, or why it never left; empty where its state says it all."""
+    if view.status == "CANCELLED":
+        return "nobody needed it any more"
+    if view.status != "PENDING":
+        return ""
+    if view.held_reason:
+        return view.held_reason
+    if view.kind == "STEP":
+        return "unless somebody acknowledges first"
+    if view.tries:
+        return "to be tried again"
+    return "as the notification rules say" if view.due_at > now else "for the next free sender"
 
 
 def stopped(cancelled: int, names: Iterable[str | None]) -> str:

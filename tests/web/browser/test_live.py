@@ -50,6 +50,7 @@ def test_escalating_and_replaying(site: Site, reader: Reader, service: int) -> N
     page.locator("#failed").get_by_role("button", name="Replay", exact=True).first.click()
     expect(page.locator("#said")).to_contain_text("1 page sent again.")
     press(page, "Replay all shown")
+    press(page, "Replay")
     expect(page.locator("#failed")).to_contain_text("Nothing has failed.")
     expect(page.locator("#said")).to_contain_text("2 pages sent again.")
 

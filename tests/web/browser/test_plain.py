@@ -27,6 +27,8 @@ def test_every_action_works(site: Site, plain: Reader, incident: int) -> None:
     fail(site.db, incident, "no route")
     page.reload()
     press("Replay all shown", "#failed")
+    expect(page.locator("#told")).to_contain_text("Alice")
+    press("Replay")
     expect(page.locator("#failed")).to_contain_text("Nothing has failed.")
     press("Escalate now")
     expect(page.locator("#said")).to_contain_text("Escalated by alice@example.com")
