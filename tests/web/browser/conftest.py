@@ -98,7 +98,8 @@ def read(context: BrowserContext) -> Reader:
 @pytest.fixture
 def reader(browser: Browser, site: Site) -> Iterator[Reader]:
     """Alice's phone. At the end nothing may have gone wrong on it."""
-    context = browser.new_context(viewport=PHONE, base_url=site.url)
+    # Playwright sees no request that a service worker answers; test_installed.py lets it work.
+    context = browser.new_context(viewport=PHONE, base_url=site.url, service_workers="block")
     site.log_in(context)
     found = read(context)
     yield found
