@@ -8,7 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 
@@ -137,13 +137,13 @@ def _people(pages: Iterable[Reach]) -> str:
     return ", ".join(dict.fromkeys(page.target for page in pages))
 
 
-def reach(tx: Tx, targets: Iterable[Target], urgency: str) -> Reached:
-    """Who these targets are now, and how each wants to be reached. Writes nothing."""
+def reach(tx: Tx, targets: Iterable[Target], urgency: str, at: datetime | None = None) -> Reached:
+    """Who these targets are now, or at another time, and how each wants to be reached. Writes nothing."""
     wanted = list(targets)
     found = Reached()
     schedule_ids = [target.id for target in wanted if target.kind == "schedule"]
     stored = schedules.stored(tx, schedule_ids, people=True) if schedule_ids else {}
-    users = _users(tx, wanted, stored, found)
+    users = _users(at or tx.now, wanted, stored, found) if wanted else {}
     contacts = _contacts(tx, stored, {user_id for pairs in users.values() for user_id in pairs})
     channel_ids = [target.id for target in wanted if target.kind == "channel"]
     channels = set(tx.values("channels_to_page", ids=channel_ids)) if channel_ids else set()
@@ -173,14 +173,16 @@ def _by_person(contacts: Iterable[Contact]) -> dict[int, list[Contact]]:
     return found
 
 
-def _users(tx: Tx, targets: list[Target], stored: Mapping[int, Stored], found: Reached) -> dict[Target, list[int]]:
+def _users(
+    at: datetime, targets: list[Target], stored: Mapping[int, Stored], found: Reached
+) -> dict[Target, list[int]]:
     users: dict[Target, list[int]] = {target: [target.id] for target in targets if target.kind == "user"}
     for target in targets:
         if target.kind != "schedule":
             continue
         # A schedule that raises (a zone that this machine does not know, say) must not cost the others their page.
         try:
-            users[target] = _on_call(tx, target, stored, found)
+            users[target] = _on_call(at, target, stored, found)
         except psycopg.Error:
             raise
         except Exception as error:
@@ -189,11 +191,11 @@ def _users(tx: Tx, targets: list[Target], stored: Mapping[int, Stored], found: R
     return users
 
 
-def _on_call(tx: Tx, target: Target, stored: Mapping[int, Stored], found: Reached) -> list[int]:
+def _on_call(at: datetime, target: Target, stored: Mapping[int, Stored], found: Reached) -> list[int]:
     if target.id not in stored:
         found.skipped.append((target.label, "it no longer exists"))
         return []
-    users = oncall.who(stored[target.id].read(), tx.now)
+    users = oncall.who(stored[target.id].read(), at)
     if not users:
         found.skipped.append((target.label, "nobody is on call"))
     return users

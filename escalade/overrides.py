@@ -19,6 +19,37 @@ class Wanted:
     end: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An override with the names of its people; `user` is None once that person is gone, and it then does nothing."""
+
+    id: int
+    schedule_id: int
+    schedule: str
+    kind: str
+    user: str | None
+    replaces: str | None
+    start_at: datetime
+    end_at: datetime
+    source: str
+    created_by: str
+
+
+def since(tx: Tx, after: datetime) -> list[Listed]:
+    """Those that have not ended by then, in the order they apply."""
+    return tx.many(Listed, "overrides_since", after=after)
+
+
+def find(tx: Tx, override_id: int) -> Listed | None:
+    """One override, or None where it is gone."""
+    return tx.maybe(Listed, "override_by_id", id=override_id)
+
+
+def newest(tx: Tx) -> dict[int, int]:
+    """The id of the latest override of each schedule: what somebody else has added since is above it."""
+    return {row["schedule_id"]: row["id"] for row in tx.many(dict, "newest_overrides")}
+
+
 def create(tx: Tx, schedule: str, wanted: Wanted, actor: str) -> int:
     """Add an override to a schedule; its id. Later ones see the result of earlier ones. Raises NotFound for the
     schedule, Invalid for the rest."""

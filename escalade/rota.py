@@ -89,6 +89,37 @@ def _turn_of(
         return [], None, [], str(error)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The turns of a schedule between two times, without gaps: nobody on call is a turn too."""
+
+    schedule: ScheduleRow
+    turns: tuple[Turn, ...] = ()
+    fault: str | None = None
+
+
+def spans(tx: Tx, start: datetime, end: datetime) -> dict[int, Span]:
+    """The turns of every schedule between two instants, by schedule. One that raises hides no other."""
+    rows = tx.many(ScheduleRow, "all_schedules")
+    loaded = schedules.stored(tx, [row.id for row in rows])
+    found = {row: _shifts(row, loaded.get(row.id), start, end) for row in rows}
+    people = users.by_ids(tx, (i for turns, _ in found.values() for turn in turns for i in turn.users))
+    return {
+        row.id: Span(row, tuple(Turn(one.start, one.end, _known(people, one.users)) for one in turns), fault)
+        for row, (turns, fault) in found.items()
+    }
+
+
+def _shifts(
+    row: ScheduleRow, stored: Stored | None, start: datetime, end: datetime
+) -> tuple[list[oncall.Shift[int]], str | None]:
+    try:
+        return ([], "it has just been deleted") if stored is None else (oncall.shifts(stored.read(), start, end), None)
+    except (ValueError, TypeError, KeyError) as error:
+        log.warning("schedule %s could not be worked out: %s", row.name, error)
+        return [], str(error)
+
+
 def shifts(tx: Tx, name: str, start: datetime, end: datetime) -> list[Turn]:
     """The turns of one schedule between two instants, without gaps. Raises NotFound or ValueError."""
     row = schedules.find(tx, name)

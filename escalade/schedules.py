@@ -66,6 +66,14 @@ def find(tx: Tx, name: str) -> ScheduleRow:
     return found
 
 
+def by_id(tx: Tx, schedule_id: int) -> ScheduleRow:
+    """One schedule. Raises NotFound."""
+    found = tx.maybe(ScheduleRow, "schedule_by_id", id=schedule_id)
+    if found is None:
+        raise NotFound("There is no such schedule any more.", "schedule")
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A schedule as it is stored, not yet looked into; `people` says how each of its people can be reached, where that

@@ -38,6 +38,10 @@ select id, name, timezone from schedule order by name;
 -- One schedule.
 select id, name, timezone from schedule where name = :name;
 
+-- name: schedule_by_id
+-- One schedule.
+select id, name, timezone from schedule where id = :id;
+
 -- name: rotations_of
 -- The rotations of the given schedules, in order.
 select id, schedule_id, name, participants, unit, length, start_date, handoff_time, restrictions

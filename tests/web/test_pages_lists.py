@@ -13,7 +13,7 @@ def test_who_is_on_call_now_and_next(screens: Screens) -> None:
     text = screens.client().get("/oncall").text
     card = text.split(f'id="schedule-{schedule}"')[1].split("</section>")[0]
     assert "<h3>Alice</h3>" in card and "<p>Bob</p>" in card and "From <time datetime=" in card
-    assert "<h3>Nobody</h3>" in text
+    assert '<h3 class="error">Nobody</h3>' in text
 
 
 def test_a_schedule_that_cannot_be_worked_out_hides_no_other(screens: Screens) -> None:

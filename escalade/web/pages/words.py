@@ -19,7 +19,7 @@ def install(app: Flask) -> None:
     app.jinja_env.filters.update(
         utc=utc, stamp=stamp, until=until, since=since, day=day, plural=plural, clock=clock, brief=brief, span=span
     )
-    app.jinja_env.filters.update(why=why, bars=bars)
+    app.jinja_env.filters.update(why=why, bars=bars, at_zone=at_zone, calendar=calendar, weekday=weekday)
 
 
 def zone() -> ZoneInfo:
@@ -86,6 +86,26 @@ def until(at: datetime, now: datetime) -> str:
 def since(at: datetime, now: datetime) -> str:
     """How long ago a time was."""
     return span((now - at).total_seconds())
+
+
+def at_zone(at: datetime, name: str | None = None) -> str:
+    """Weekday, day, time and zone, without seconds, as in `Mon 30 Nov 09:00 CET`; in the zone of the page, or in
+    another by its name. Empty where this machine does not know that zone."""
+    try:
+        local = at.astimezone(ZoneInfo(name) if name else zone())
+    except (KeyError, ValueError, OSError):
+        return ""
+    return f"{local:%a} {local.day} {local:%b %H:%M %Z}"
+
+
+def calendar(day: date) -> str:
+    """A day, as in `30 Nov`."""
+    return f"{day.day} {day:%b}"
+
+
+def weekday(day: date) -> str:
+    """The first letters of its name."""
+    return f"{day:%a}"
 
 
 def bars(counts: Sequence[int], height: int = 20) -> str:
