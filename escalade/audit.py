@@ -53,6 +53,11 @@ def act_as(who: str, address: str | None = None) -> None:
     _acting.set(By(who, address))
 
 
+def act_as_nobody() -> None:
+    """The request is over: its thread serves others."""
+    _acting.set(None)
+
+
 @contextmanager
 def acting(who: str, address: str | None = None) -> Iterator[None]:
     """The same, for a part of it."""

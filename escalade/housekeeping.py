@@ -31,10 +31,10 @@ def archive(begin: Begin, days: int) -> int:
 
 def prune(begin: Begin, days: int, rows: int = ROWS) -> int:
     """Forget what is more than `days` old: resolved incidents with their attempts, tries and timeline, messages that
-    belong to no incident, and outages; how many rows, at most `rows` of each. Incidents go last, once nothing belongs
-    to them."""
+    belong to no incident, outages, and the audit; how many rows, at most `rows` of each. Incidents go last, once
+    nothing belongs to them."""
     gone = 0
-    for chore in (_incidents, _loose, _outages):
+    for chore in (_incidents, _loose, _outages, _audit):
         with _batch(begin) as tx:
             gone += chore(tx, tx.now - timedelta(days=days), rows)
     return gone
@@ -69,6 +69,11 @@ def _loose(tx: Tx, before: datetime, rows: int) -> int:
 
 def _outages(tx: Tx, before: datetime, rows: int) -> int:
     return tx.run("prune_outages", before=before, n=rows)
+
+
+def _audit(tx: Tx, before: datetime, rows: int) -> int:
+    tx.run("allow_pruning")
+    return tx.run("prune_audit", before=before, n=rows)
 
 
 def _attempts(tx: Tx, ids: list[int], forget: str, rows: int) -> int:

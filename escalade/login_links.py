@@ -112,8 +112,8 @@ def _reset(begin: Begin, network: Network, base_url: str, email: str, address: s
         log.exception("a reset link could not be made")
 
 
-def send(network: Network, link: Link) -> Link:
-    """Mail a link to its person where mail can be sent; whether one is on its way."""
+def mailed(network: Network, link: Link) -> Link:
+    """The link, on its way to its person where mail can be sent."""
     if not network.smtp_url:
         return link
     mailing.post_later(network, *letter(link))

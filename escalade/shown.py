@@ -95,4 +95,4 @@ def event(entry: Entry) -> Shown:
 
 def token(one: ApiToken) -> Shown:
     """One token, without its secret."""
-    return _picked(one, ["name", "role", "created_at", "last_used_at"])
+    return _picked(one, ["name", "role", "created_at", "last_used_at", "expires_at", "created_by"])

@@ -10,6 +10,7 @@ from typing import BinaryIO
 from escalade import (
     api_tokens,
     attempts,
+    audit,
     clean,
     demo,
     doctor,
@@ -17,6 +18,7 @@ from escalade import (
     opening,
     overview,
     replays,
+    resealing,
     shown,
     targets,
     transfer,
@@ -83,10 +85,24 @@ def export(db: Database, config: Config, options: Namespace) -> None:
     print(text, end="" if text.endswith("\n") else "\n")
 
 
+def reencrypt(db: Database, config: Config, options: Namespace) -> None:
+    """reencrypt"""
+    if config.secret_key is None:
+        raise Refusal("ESCALADE_SECRET_KEY is not set: a key in the database would lie beside what it encrypts.")
+    with db.begin() as tx:
+        before = resealing.reseal(tx)
+    if before.unreadable:
+        names = ", ".join(kept.label for kept in before.unreadable)
+        raise Refusal(
+            f"{len(before.outdated)} encrypted anew; not readable under any key, so left as they are: {names}."
+        )
+    print(f"{len(before.outdated)} encrypted anew, {len(before.all) - len(before.outdated)} as they should be")
+
+
 def create_token(db: Database, config: Config, options: Namespace) -> None:
     """token create"""
     with db.begin() as tx:
-        secret = api_tokens.create(tx, options.name, options.role)
+        secret = api_tokens.create(tx, options.name, options.role, options.days)
     print(secret)
 
 
@@ -213,6 +229,8 @@ def load_demo(db: Database, config: Config, options: Namespace) -> None:
     """demo"""
     with db.begin() as tx:
         lines = _remove_demo(demo.remove(tx)) if options.remove else demo.load(tx, config.base_url)
+        if lines:
+            audit.record(tx, "demo removed" if options.remove else "demo loaded", "demo")
         if not lines and demo.loaded(tx):
             raise Conflict("The demo is loaded already; to take it out: python app.py demo --remove")
     if not lines:
@@ -229,6 +247,7 @@ def _remove_demo(done: demo.Removal) -> list[str]:
 ACTIONS: dict[str, Callable[[Database, Config, Namespace], None]] = {
     "apply": apply,
     "export": export,
+    "reencrypt": reencrypt,
     "token create": create_token,
     "token list": list_tokens,
     "token revoke": revoke_token,

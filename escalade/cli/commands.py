@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
-from escalade import doctor, embedded, logs
+from escalade import audit, doctor, embedded, logs
 from escalade.cli import lists
-from escalade.cli.actions import ACTIONS
+from escalade.cli.actions import ACTIONS, ACTOR
 from escalade.config import Config, ConfigFaults
 from escalade.db import Database, Limits
 from escalade.errors import Refusal
@@ -35,7 +35,7 @@ def run(options: Namespace, serve: Serve) -> int:
     if options.command == "migrate":
         return bring_up_to_date(config)
     name = f"{options.command} {options.verb}" if "verb" in options else options.command
-    with database(config) as db:
+    with database(config) as db, audit.acting(ACTOR):
         ACTIONS[name](db, config, options)
     return 0
 

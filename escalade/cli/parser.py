@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from escalade import __version__, clean
+from escalade.api_tokens import LONGEST_DAYS
 from escalade.inbound.generic import SEVERITIES
 from escalade.overview import INCIDENT_STATUSES, STATUSES
 from escalade.users import ROLES
@@ -91,12 +92,14 @@ def _configuration(add: Add) -> None:
     apply.add_argument("--prune", action="store_true", help="remove what the file does not name")
     export = add("export", "print the configuration as YAML")
     export.add_argument("--secrets", action="store_true", help="print the secrets that can be printed")
+    add("reencrypt", "encrypt every secret in the database under the ESCALADE_SECRET_KEY of now")
 
 
 def _access(token: Add, user: Add) -> None:
     new = token("create", "make a token of the API and print it alone")
     new.add_argument("name", metavar="NAME")
     new.add_argument("--role", choices=ROLES, required=True)
+    new.add_argument("--days", type=_days, metavar="N", help="it ends after so many days (default: never)")
     _json(token("list", "tokens, without their secrets"))
     token("revoke", "end a token").add_argument("name", metavar="NAME")
     gone = user("remove", "a person leaves: from now on they are in no rotation, and nothing pages them")
@@ -154,6 +157,10 @@ def _whole(text: str, most: int) -> int:
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:30]) <= most):
         raise ArgumentTypeError(f"must be a whole number from 1 to {most}, not {text[:60]!r}")
     return int(text)
+
+
+def _days(text: str) -> int:
+    return _whole(text, LONGEST_DAYS)
 
 
 def _id(text: str) -> int:

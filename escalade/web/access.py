@@ -66,6 +66,7 @@ def need_of(app: Flask, endpoint: str) -> str | None:
 def install(app: Flask) -> None:
     """Close the application."""
     app.before_request(guard)
+    app.teardown_request(lambda fault: audit.act_as_nobody())
 
 
 def guard() -> None:
@@ -216,6 +217,11 @@ def left(then: str = "/login") -> Response:
     response = cast(Response, redirect(safe_next(then), 303))
     response.delete_cookie(cookie_name(), path="/", secure=_over_tls(), httponly=True, samesite="Lax")
     return response
+
+
+def onward(path: str) -> Response:
+    """On to a page of ours, after something was done."""
+    return cast(Response, redirect(safe_next(path), 303))
 
 
 def safe_next(target: str | None) -> str:

@@ -52,6 +52,6 @@ def harden(response: Response) -> Response:
     if request.endpoint != "static":
         response.headers["Cache-Control"] = "no-store"
         response.vary.update(("Cookie", "HX-Request"))
-    if request.path.startswith("/a/"):
+    if request.path.startswith(("/a/", "/invite/", "/reset/", "/start/")):
         response.headers["X-Robots-Tag"] = "noindex"
     return response

@@ -6,16 +6,22 @@ from flask import Flask, g
 
 from escalade import durations
 from escalade.web.pages import (
+    account,
     acknowledging,
     attempts,
+    audit,
     history,
     incidents,
     login,
+    login_links,
+    logins,
     now,
     oncall,
     queue,
     setup,
+    setup_edit,
     theme,
+    tokens,
     words,
 )
 
@@ -26,8 +32,10 @@ def install(app: Flask) -> None:
     app.jinja_env.filters["duration"] = durations.words
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.context_processor(reader)
-    for module in (now, history, incidents, attempts, oncall, queue, setup, login, acknowledging, theme):
+    for module in (now, history, incidents, attempts, oncall, queue, setup, setup_edit, login, acknowledging, theme):
         app.register_blueprint(module.pages)
+    for access in (account, login_links, logins, tokens, audit):
+        app.register_blueprint(access.pages)
 
 
 def reader() -> dict[str, Any]:
