@@ -70,7 +70,7 @@ select greatest((select max(last_tick_at) from engine_instance), (select last_ti
 
 -- name: setup_people
 -- People, and by what they can be reached; no addresses.
-select u.email, u.name, u.role, u.timezone, u.password_hash is not null as can_log_in,
+select u.id, u.email, u.name, u.role, u.timezone, u.password_hash is not null as can_log_in,
     coalesce((select jsonb_agg(jsonb_build_object('name', m.name, 'kind', m.kind, 'verified', m.verified) order by m.position)
         from contact_method m where m.user_id = u.id), '[]'::jsonb) as methods
 from app_user u
@@ -78,11 +78,11 @@ order by lower(u.email);
 
 -- name: setup_channels
 -- Shared destinations; no addresses.
-select name, kind from channel order by name;
+select id, name, kind from channel order by name;
 
 -- name: setup_schedules
 -- Schedules with their rotations.
-select s.name, s.timezone,
+select s.id, s.name, s.timezone,
     coalesce((select jsonb_agg(jsonb_build_object('name', r.name, 'length', r.length, 'unit', r.unit,
             'people', cardinality(r.participants)) order by r.position)
         from rotation r where r.schedule_id = s.id), '[]'::jsonb) as rotations
@@ -91,7 +91,7 @@ order by s.name;
 
 -- name: setup_policies
 -- Policies with their steps.
-select p.name, p.repeat,
+select p.id, p.name, p.repeat,
     coalesce((select jsonb_agg(jsonb_build_object('wait', e.wait_seconds, 'targets', coalesce((
             select jsonb_agg(coalesce('user:' || u.email, 'schedule:' || h.name, 'channel:' || c.name) order by t.position)
             from escalation_target t
@@ -104,10 +104,13 @@ from escalation_policy p
 order by p.name;
 
 -- name: setup_services
--- Services with their integrations; of a key only how it begins.
-select s.name, p.name as policy, s.urgency, s.ack_timeout_seconds, s.auto_resolve_seconds,
+-- Services with their integrations and heartbeats; of a key only how it begins.
+select s.id, s.name, p.name as policy, s.urgency, s.ack_timeout_seconds, s.auto_resolve_seconds,
     coalesce((select jsonb_agg(jsonb_build_object('name', n.name, 'kind', n.kind, 'key_prefix', n.key_prefix) order by n.name)
-        from integration n where n.service_id = s.id), '[]'::jsonb) as integrations
+        from integration n where n.service_id = s.id), '[]'::jsonb) as integrations,
+    coalesce((select jsonb_agg(jsonb_build_object('name', b.name, 'interval', b.interval_seconds,
+            'key_prefix', b.key_prefix, 'paused', b.paused) order by b.name)
+        from heartbeat b where b.service_id = s.id), '[]'::jsonb) as heartbeats
 from service s
 join escalation_policy p on p.id = s.policy_id
 order by s.name;

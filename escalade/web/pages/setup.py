@@ -1,11 +1,13 @@
-"""What is configured, as lists: people, schedules, policies, services. Changed by `apply`, not here."""
+"""What is configured, as lists: people, schedules, policies, services. Each leads to its form."""
 
 from typing import Any
 
-from flask import Blueprint, render_template
+from flask import Blueprint, render_template, request
 
+from escalade import settings
 from escalade.web.access import needs
 from escalade.web.context import context
+from escalade.web.pages import words
 
 pages = Blueprint("setup_page", __name__)
 
@@ -24,4 +26,6 @@ def show() -> str:
     """Everything that is configured; addresses and keys stay hidden."""
     with context().db.read() as tx:
         found: dict[str, Any] = {name: tx.many(dict, query) for name, query in LISTS.items()}
-    return render_template("setup/show.html", **found)
+        found["fallback"] = [words.whom(target) for target in settings.fallback(tx)]
+        found["repage"] = settings.repage_exhausted_after(tx)
+    return render_template("setup/show.html", deleted=request.args.get("said") == "deleted", **found)
