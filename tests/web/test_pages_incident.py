@@ -38,7 +38,7 @@ def test_it_shows_what_is_known(screens: Screens, alice: Person, incident: int) 
     for words in ("Disk full", "critical", "api", "the-key", "default, round 1, step 1", "integration:api/prom"):
         assert words in text
     assert 'href="https://grafana.example.com/d" rel="noopener noreferrer"' in text
-    assert "a&lt;b" in text and "<pre>line</pre>" in text and "Round 1, step 1" in text
+    assert "a&lt;b" in text and ">line</pre>" in text and "Round 1, step 1" in text
 
 
 def test_an_unknown_one_is_not_found(screens: Screens, alice: Person) -> None:
@@ -190,7 +190,8 @@ def test_an_event_says_whom_its_attempt_tells(screens: Screens, alice: Person, i
     attempt = fail(screens.db, incident)
     assert alice.post(f"/attempts/{attempt}/replay").status_code == 303
     text = alice.get(f"/incidents/{incident}").text
-    assert f"Attempt {attempt} sent again by alice@example.com <small>Alice by webhook</small>" in text
+    words = f'Attempt {attempt} sent again by alice@example.com <small><a href="/attempts/{attempt}">Alice by webhook'
+    assert words in text
 
 
 def test_the_live_part_of_it(screens: Screens, alice: Person, incident: int) -> None:

@@ -22,6 +22,8 @@ OPEN_SHOWN = 100
 NEXT_TURN = timedelta(days=14)
 QUEUE_SHOWN = 25
 LINES = 300
+# What an incident keeps of the alert that opened it.
+KEPT = ("title", "details", "severity", "dedup_key", "link", "alert_group")
 RESOLVED_SHOWN = 20
 STATUSES = {
     "PENDING": "Pending",
@@ -113,8 +115,8 @@ def incident(tx: Tx, incident_id: int) -> dict[str, Any]:
         "next_who": item.next_who,
         "ladder": climbs(found, entries),
         "link": words.web_link(found.link),
-        "group": json.dumps(found.alert_group, indent=2, ensure_ascii=False) if found.alert_group else None,
-        "timeline": telling.lines(entries[-LINES:], views),
+        "kept": json.dumps({name: getattr(found, name) for name in KEPT}, indent=2, ensure_ascii=False),
+        "timeline": telling.lines(entries[-LINES:], views, tries),
         "earlier": max(0, len(entries) - LINES),
         "attempts": attempts,
         "failed_ids": [view.id for view in attempts if view.status == "FAILED"],

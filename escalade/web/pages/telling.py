@@ -2,9 +2,10 @@
 carry it as one word and nobody can make a page say something else."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from escalade import incidents, timeline
 from escalade.db import Tx
@@ -14,6 +15,7 @@ from escalade.timeline import Entry, Piece
 from escalade.web import access
 from escalade.web.pages import reaching, words
 
+Row = dict[str, Any]
 EVENTS = ("triggered", "acknowledged", "resolved", "unacknowledged", "reopened", "escalated", "snoozed", "reassigned")
 ALREADY = "already"
 NOTED = "noted"
@@ -31,12 +33,13 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a timeline; `about` says whom its attempt tells."""
+    """One line of a timeline; `about` says whom its attempt tells, and how long the try took."""
 
     id: int
     at: datetime
     pieces: Sequence[Piece]
     about: str
+    attempt: int | None = None
 
 
 def replayed(done: int, skipped: int) -> str:
@@ -65,13 +68,20 @@ def sentence(entry: Entry) -> list[Piece]:
     return timeline.pieces(entry) + ([f". {stopped}"] if stopped else [])
 
 
-def lines(entries: Sequence[Entry], views: Sequence[AttemptView]) -> list[Line]:
+def lines(entries: Sequence[Entry], views: Sequence[AttemptView], tries: Mapping[int, Sequence[Row]]) -> list[Line]:
     """A timeline, the latest first."""
-    about = {view.id: f"{view.who} by {view.transport}" for view in views if view.kind != "STEP"}
-    return [
-        Line(entry.id, entry.at, sentence(entry), about.get(entry.data.get("attempt", 0), ""))
-        for entry in reversed(entries)
-    ]
+    told = {view.id: f"{view.who} by {view.transport}" for view in views if view.kind != "STEP"}
+    took = {(number, row["try"]): _took(row) for number, rows in tries.items() for row in rows}
+    found = []
+    for entry in reversed(entries):
+        number = entry.data.get("attempt")
+        about = [told.get(number, ""), took.get((number, entry.data.get("try")), "")] if number else []
+        found.append(Line(entry.id, entry.at, sentence(entry), ", ".join(filter(None, about)), number))
+    return found
+
+
+def _took(row: Row) -> str:
+    return f"{round((row['ended_at'] - row['started_at']).total_seconds() * 1000):,} ms"
 
 
 def _done(tx: Tx, incident_id: int, entry: Entry) -> Said:

@@ -90,12 +90,13 @@ def since(at: datetime, now: datetime) -> str:
 
 def at_zone(at: datetime, name: str | None = None) -> str:
     """Weekday, day, time and zone, without seconds, as in `Mon 30 Nov 09:00 CET`; in the zone of the page, or in
-    another by its name. Empty where this machine does not know that zone."""
+    another by its name, which then says the zone alone where it is as short. Empty for a zone that is not known."""
     try:
         local = at.astimezone(ZoneInfo(name) if name else zone())
     except (KeyError, ValueError, OSError):
         return ""
-    return f"{local:%a} {local.day} {local:%b %H:%M %Z}"
+    label = "" if name == f"{local:%Z}" else f" {local:%Z}"
+    return f"{local:%a} {local.day} {local:%b %H:%M}{label}"
 
 
 def calendar(day: date) -> str:
