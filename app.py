@@ -2,9 +2,10 @@
 
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
-from escalade import cli, embedded, first_run, serve, settings
+from escalade import cli, embedded, first_run, serve, settings, subscriptions
 from escalade.config import Config
 from escalade.db import Database, Limits
 from escalade.deadman import Deadman, database_fault
@@ -54,7 +55,9 @@ def start_workers(db: Database, config: Config, links: Links, health: Health) ->
     listening = config.listen != "off"
     url, doorbell = db.url, db.doorbell
     doorbell.notify = listening
-    senders = Senders(config.senders, config.network(), TRANSPORTS, doorbell.nudge)
+    with db.begin() as tx:
+        network = replace(config.network(), push=subscriptions.sender(tx, config))
+    senders = Senders(config.senders, network, TRANSPORTS, doorbell.nudge)
     numbers = Settings(
         lease=config.lease_seconds,
         deadline=config.send_deadline,

@@ -15,7 +15,7 @@ from itertools import count
 
 import psycopg
 
-from escalade import attempts, delivery, metrics
+from escalade import attempts, delivery, metrics, subscriptions
 from escalade.attempts import Claimed, Due, Outcome, Room, Settled
 from escalade.db import Limits, Tx
 from escalade.delivery import Content, Job, Links, Sent
@@ -248,6 +248,8 @@ class Dispatch:
         count_results(recorded.outcomes, recorded.settled)
         if failed := [row.id for row in recorded.settled if row.status == "FAILED" and not row.lost]:
             self.failures.tell(tx, failed)
+        if failed := [row.id for row in recorded.settled if row.status == "FAILED" and row.transport == "push"]:
+            subscriptions.drop_gone(tx, failed)
         return len(recorded.settled)
 
     def _landed(self, job: Job) -> None:

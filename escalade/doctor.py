@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from escalade import embedded
-from escalade.checks import database, people, queue, reach, secrets
+from escalade.checks import database, people, queue, reach, secrets, silence
 from escalade.checks.environment import configuration
 from escalade.checks.finding import Check, Finding, fault
 from escalade.config import Config, ConfigFaults
@@ -15,6 +15,8 @@ from escalade.db import Tx, connect
 from escalade.errors import Refusal
 
 __all__ = ["Finding", "examine"]
+
+LEVELS = ("fault", "warning", "ok")
 
 FIRST: tuple[Check, ...] = (database.server, database.schema, database.clocks)
 # These read tables, so they wait until there are the right ones.
@@ -31,7 +33,10 @@ THEN: tuple[Check, ...] = (
     queue.failed,
     queue.vacuum,
     queue.health,
+    silence.gaps,
 )
+# What a person reads on the page of checks besides.
+BESIDES: tuple[Check, ...] = (silence.version, silence.loud, silence.pooler, silence.sleeping)
 # What people say in a configuration file.
 SAID: tuple[Check, ...] = (reach.transports, people.people, people.policies, people.services)
 
@@ -55,6 +60,13 @@ def examine(environ: Mapping[str, str]) -> Iterator[Finding]:
             yield fault("database", f"away: {_short(away)}; check DATABASE_URL, and whether it runs")
             return
         yield from _all(conn, config)
+
+
+def on_page(conn: psycopg.Connection[Any], config: Config) -> list[Finding]:
+    """All findings for a process that serves: it has a configuration and a database. The worst come first."""
+    found = [*configuration(config), *_all(conn, config)]
+    found += [finding for check in BESIDES for finding in _careful(check, conn, config)]
+    return sorted(found, key=lambda finding: LEVELS.index(finding.level))
 
 
 def unwell(conn: psycopg.Connection[Any], config: Config) -> Iterator[Finding]:

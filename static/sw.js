@@ -1,6 +1,8 @@
 "use strict";
 // Keeps static files, whose addresses name what is in them, and one page that says that there is no connection.
 // What a page shows is never kept: it would be old, and look true.
+importScripts("/static/push-worker.js");
+
 const KEPT = "static-1", AWAY = "/static/away.html", STYLE = "/static/ack.css";
 
 self.addEventListener("install", (event) => {

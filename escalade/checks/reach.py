@@ -8,8 +8,8 @@ from escalade import sealing
 from escalade.checks.finding import Finding, fault, listed, ok, warning
 from escalade.config import Config
 from escalade.db import Tx
-from escalade.transports import TRANSPORTS, DeliveryError, Network
-from escalade.transports.addresses import WebAddress, parse_web
+from escalade.transports import TRANSPORTS, DeliveryError, Network, push
+from escalade.transports.addresses import WebAddress, parse_web, push_endpoint
 from escalade.transports.deadline import Deadline
 from escalade.transports.peers import allowed, find
 from escalade.transports.webhook import check_secret
@@ -65,12 +65,15 @@ def _kinds(contacts: Iterable[Contact], config: Config) -> Iterator[Finding]:
             )
         elif kind == "email" and config.smtp_url is None:
             yield fault("transports", f"no mail can be sent, and {listed(labels)} wants it; set SMTP_URL")
+        elif kind == "push" and not push.is_installed():
+            yield fault("transports", f"{listed(labels)}: {push.MISSING}")
 
 
 def _addresses(contacts: Iterable[Contact]) -> Iterator[Finding]:
     for contact in contacts:
         transport = TRANSPORTS.get(contact.kind)
-        wrong = transport.check_address(contact.address) if transport else None
+        missing = contact.kind == "push" and not push.is_installed()  # said once, of all of them
+        wrong = transport.check_address(contact.address) if transport and not missing else None
         if wrong:
             yield fault("transports", f"{contact.label}: {wrong.rstrip('.')}; correct its address")
 
@@ -101,6 +104,8 @@ def _hosts(contacts: Iterable[Contact], network: Network) -> Iterator[Finding]:
 def _web(contact: Contact) -> WebAddress | None:
     """Where the address leads, for kinds that name their host in it."""
     try:
+        if contact.kind == "push":
+            return parse_web(push_endpoint(contact.address) or "")
         return parse_web(contact.address) if contact.kind in TRANSPORTS and contact.kind != "log" else None
     except ValueError:
         return None

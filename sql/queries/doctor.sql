@@ -83,3 +83,36 @@ where i.status = 'TRIGGERED' and i.exhausted_at is null and i.snoozed_until is n
     and i.opened_at < :now::timestamptz - interval '1 minute'
     and not exists (
         select from notification_attempt a where a.incident_id = i.id and a.kind = 'STEP' and a.status = 'PENDING');
+
+-- name: only_quiet_people
+-- People, other than viewers, who can be reached, but only by these kinds.
+select u.email
+from app_user u
+where u.role <> 'viewer'
+    and exists (select from contact_method m where m.user_id = u.id and m.verified)
+    and not exists (
+        select from contact_method m where m.user_id = u.id and m.verified and m.kind <> all(:quiet::text[]))
+order by lower(u.email);
+
+-- name: backend_pid$
+-- The number of the process that answers this connection.
+select pg_backend_pid();
+
+-- name: service_signs
+-- Every service with its last alert and the last page of it that arrived, as far as the latest incidents tell: there is
+-- no index by service, since nothing else needs one.
+with lately as materialized (
+    select id, service_id, last_alert_at from incident order by id desc limit 5000
+), ranked as (
+    select id, service_id, last_alert_at, row_number() over (partition by service_id order by id desc) as place from lately
+)
+select s.name, max(r.last_alert_at) as last_alert_at, max(greatest(p.at, q.at)) as last_page_at
+from service s
+left join ranked r on r.service_id = s.id and r.place <= 20
+left join lateral (
+    select max(a.delivered_at) as at from notification_attempt a where a.incident_id = r.id and a.kind = 'PAGE') p on true
+left join lateral (
+    select max(a.delivered_at) as at from notification_attempt_archive a
+    where a.incident_id = r.id and a.kind = 'PAGE') q on true
+group by s.id, s.name
+order by s.name;

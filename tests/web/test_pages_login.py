@@ -59,7 +59,7 @@ def test_the_first_login_makes_an_admin_once(screens: Screens) -> None:
     path, client = begin(screens), screens.app.test_client()
     assert client.get(path).status_code == 200
     answer = client.post(path, data=FORM, headers=OWN)
-    assert answer.status_code == 303 and answer.headers["Location"] == "/"
+    assert answer.status_code == 303 and answer.headers["Location"] == "/welcome"
     assert client.get("/").status_code == 200
     assert factories.run(screens.db, "select email, role, timezone from app_user") == [
         ("root@example.com", "admin", "Europe/Berlin")

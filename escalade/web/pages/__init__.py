@@ -10,6 +10,8 @@ from escalade.web.pages import (
     acknowledging,
     attempts,
     audit,
+    checks,
+    first_steps,
     history,
     incidents,
     login,
@@ -17,9 +19,11 @@ from escalade.web.pages import (
     logins,
     now,
     oncall,
+    push,
     queue,
     setup,
     setup_edit,
+    testing,
     theme,
     tokens,
     words,
@@ -34,6 +38,8 @@ def install(app: Flask) -> None:
     app.context_processor(reader)
     for module in (now, history, incidents, attempts, oncall, queue, setup, setup_edit, login, acknowledging, theme):
         app.register_blueprint(module.pages)
+    for own in (first_steps, push, testing, checks):
+        app.register_blueprint(own.pages)
     for access in (account, login_links, logins, tokens, audit):
         app.register_blueprint(access.pages)
 

@@ -4,7 +4,7 @@ import hmac
 
 from flask import Blueprint, Response, make_response, render_template, request
 
-from escalade import settings, users
+from escalade import first_steps, settings, users
 from escalade.db import Tx
 from escalade.errors import Invalid, NotFound, Unauthenticated
 from escalade.tokens import digest
@@ -66,12 +66,13 @@ def make_first(token: str) -> Response:
             if tx.value("take_start_token", token_hash=digest(token)) is None:
                 raise NotFound(OVER)
             first = first_admin(tx, email, name, zone, form.get("password", ""))
+            first_steps.begin(tx, first.id)
     except Invalid as refusal:
         page = render_template(
             "login/start.html", token=token, email=email, name=name, timezone=zone, refusal=refusal.message
         )
         return make_response(page, 422)
-    return access.enter(first.id)
+    return access.enter(first.id, "/welcome")
 
 
 def check_start(tx: Tx, token: str) -> None:
