@@ -4,7 +4,7 @@ import logging
 import shutil
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
@@ -57,18 +57,24 @@ class Site:
 
 
 @pytest.fixture
-def site(database: Database) -> Iterator[Site]:
-    """A server on this machine, in a thread."""
+def bare(database: Database) -> Iterator[Site]:
+    """A server on this machine, in a thread, on an empty database: nobody is there yet, and no engine has run."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     screens = make_screens(database, Config.read({}))
     server = make_server("127.0.0.1", 0, screens.app, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    engine_ran(database)
-    yield Site(screens, f"http://127.0.0.1:{server.server_port}", factories.ladder(database, RECEIVER))
+    yield Site(screens, f"http://127.0.0.1:{server.server_port}", 0)
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def site(bare: Site) -> Site:
+    """That server, with people, a service and an engine that runs."""
+    engine_ran(bare.db)
+    return replace(bare, service=factories.ladder(bare.db, RECEIVER))
 
 
 @dataclass
