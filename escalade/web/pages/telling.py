@@ -47,11 +47,19 @@ def replayed(done: int, skipped: int) -> str:
     return f"replayed-{done}-{skipped}"
 
 
+def acknowledged_many(changed: int, skipped: int) -> str:
+    """The word for an acknowledgement of many."""
+    return f"acknowledged-{changed}-{skipped}"
+
+
 def told(tx: Tx, word: str, incident_id: int | None) -> Said | None:
     """The sentence for a word; None where there is nothing to say."""
     counts = re.fullmatch(r"replayed-(\d{1,6})-(\d{1,6})", word)
     if counts is not None:
         return Said([_replayed(int(counts[1]), int(counts[2]))])
+    counts = re.fullmatch(r"acknowledged-(\d{1,6})-(\d{1,6})", word)
+    if counts is not None:
+        return Said([_acknowledged(int(counts[1]), int(counts[2]))])
     if word == NOTED:
         return Said(["Note added."])
     if incident_id is None or word not in (*EVENTS, ALREADY):
@@ -97,6 +105,13 @@ def _replayed(done: int, skipped: int) -> str:
         said += (
             f" {words.plural(skipped, 'page')} skipped: changed meanwhile, or nobody needs to be paged for it any more."
         )
+    return said
+
+
+def _acknowledged(done: int, skipped: int) -> str:
+    said = f"You are on {words.plural(done, 'incident')}."
+    if skipped:
+        said += f" {words.plural(skipped, 'incident')} skipped: acknowledged or resolved by somebody before."
     return said
 
 
