@@ -36,7 +36,7 @@ THEN: tuple[Check, ...] = (
     silence.gaps,
 )
 # What a person reads on the page of checks besides.
-BESIDES: tuple[Check, ...] = (silence.version, silence.loud, silence.pooler, silence.sleeping)
+BESIDES: tuple[Check, ...] = (silence.version, silence.unfinished, silence.loud, silence.pooler, silence.sleeping)
 # What people say in a configuration file.
 SAID: tuple[Check, ...] = (reach.transports, people.people, people.policies, people.services)
 

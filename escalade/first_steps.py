@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from escalade import opening, settings, tokens, users
+from escalade import audit, opening, settings, tokens, users
 from escalade.config import Config
 from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, NotFound
@@ -74,7 +74,8 @@ def find(tx: Tx) -> Steps | None:
 
 def end(tx: Tx) -> None:
     """It is done, and does not come back."""
-    tx.run("remove_setting", name=SETTING)
+    if tx.run("remove_setting", name=SETTING):
+        audit.record(tx, "first steps ended", "first steps")
 
 
 def offered(config: Config) -> list[Transport]:
@@ -130,6 +131,7 @@ def new_key(tx: Tx, steps: Steps) -> str:
         raise Conflict("The service is not as these steps made it; its keys are under Setup.")
     key = f"k_{tokens.new_secret()}"
     tx.run("replace_key", id=found.integrations[0].id, key_hash=tokens.digest(key), key_prefix=key[:8])
+    audit.record(tx, "integration key renewed", f"{found.name}/{INTEGRATION}")
     return key
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from escalade import __version__, rota
+from escalade import __version__, first_steps, rota
 from escalade.checks.finding import Finding, listed, ok, warning
 from escalade.config import Config, on_a_host
 from escalade.db import Tx
@@ -26,6 +26,12 @@ class Signs:
 def version(tx: Tx, config: Config) -> Iterator[Finding]:
     """Which version this is."""
     yield ok("version", f"Escalade {__version__}")
+
+
+def unfinished(tx: Tx, config: Config) -> Iterator[Finding]:
+    """Whether the first steps are still to be ended."""
+    if first_steps.find(tx) is not None:
+        yield warning("first steps", f"not finished; an admin goes on at {config.base_url}/welcome")
 
 
 def loud(tx: Tx, config: Config) -> Iterator[Finding]:
