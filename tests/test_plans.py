@@ -93,6 +93,28 @@ PLANS: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
 }
 
+WANTED = {
+    "transport": None,
+    "user_id": None,
+    "channel_id": None,
+    "service": None,
+    "since": None,
+    "until": None,
+    "n": 51,
+}
+# What the pages ask of the queue, with the indexes that bound it.
+PLANS |= {
+    "pulse": (
+        {"now": NOW, "since": NOW - timedelta(hours=1), "until": NOW + timedelta(hours=1), "slot": 120, "n": 5000},
+        {"attempt_done", "attempt_due", "attempt_step_due"},
+    ),
+    "queue_counts": ({"n": 1001}, {"attempt_due", "attempt_step_due", "attempt_lease", "attempt_failed"}),
+    "oldest_due": ({"now": NOW}, {"attempt_due", "attempt_step_due"}),
+    "last_test": ({}, {"attempt_incident"}),
+    "find_waiting": (WANTED | {"status": "PENDING", "at": None, "id": None}, {"attempt_due", "attempt_step_due"}),
+    "find_ended": (WANTED | {"status": "FAILED", "at": NOW, "id": 7}, {"attempt_failed"}),
+}
+
 FILL = f"""
 insert into incident (title, details, severity, urgency, status, sanitized, policy, round, step, repeats_left,
     opened_at, opened_by, last_alert_at, count, resolved_at)
