@@ -53,16 +53,6 @@ def every(tx: Tx) -> list[User]:
 
 def create(tx: Tx, email: str, role: str, name: str = "", timezone: str = "UTC") -> User:
     """Add a person, without a password. Raises Invalid, or Conflict where the e-mail is taken."""
-    address = _address(email)
-    values = _checked(name or address, role, timezone)
-    created = tx.maybe(User, "create_user", email=address, now=tx.now, **values)
-    if created is None:
-        raise _taken(address)
-    audit.record(tx, "user created", created.email, None, _audited(created))
-    return created
-
-
-def _address(email: str) -> str:
     address = email.strip()
     try:
         MAIL_ADDRESS.parse(address)
@@ -70,11 +60,12 @@ def _address(email: str) -> str:
         raise Invalid(f"{address!r} is not an e-mail address.", "email") from None
     if "<" in address or len(address) > EMAIL_LIMIT or clean.text(address)[1]:
         raise Invalid("An e-mail address stands alone, in at most 254 characters.", "email")
-    return address
-
-
-def _taken(address: str) -> Conflict:
-    return Conflict(f"There is a person with the e-mail {address} already.", "email")
+    values = _checked(name or address, role, timezone)
+    created = tx.maybe(User, "create_user", email=address, now=tx.now, **values)
+    if created is None:
+        raise Conflict(f"There is a person with the e-mail {address} already.", "email")
+    audit.record(tx, "user created", created.email, None, _audited(created))
+    return created
 
 
 def _audited(person: User) -> dict[str, str]:
@@ -91,24 +82,7 @@ def change(tx: Tx, user_id: int, name: str, role: str, timezone: str) -> User:
     tx.run("change_user", id=user_id, **values)
     if role != before.role:
         sessions.end_all(tx, user_id)
-    return _changed(tx, before)
-
-
-def change_email(tx: Tx, user_id: int, email: str) -> User:
-    """Give a person another e-mail, which is what they log in with: they log in anew, and links that were sent to the
-    old one work no more. Raises NotFound, Invalid, or Conflict where it is taken."""
-    before, address = find(tx, user_id), _address(email)
-    other = by_email(tx, address)
-    if other is not None and other.id != user_id:
-        raise _taken(address)
-    tx.run("change_email", id=user_id, email=address)
-    tx.run("drop_login_links", user_id=user_id)
-    sessions.end_all(tx, user_id)
-    return _changed(tx, before)
-
-
-def _changed(tx: Tx, before: User) -> User:
-    after = find(tx, before.id)
+    after = find(tx, user_id)
     if _audited(before) != _audited(after):
         audit.record(tx, "user changed", after.email, _audited(before), _audited(after))
     return after

@@ -51,7 +51,9 @@ def rename(tx: Tx, section: str, old: Thing, wanted: Thing, draft: Draft) -> Non
         _set(tx, section, old.id, wanted.email if isinstance(wanted, model.User) else new)
         _rename_in_fallback(tx, section.removesuffix("s"), old.id, new)
         if section == "users":
-            tx.run("end_sessions_of", user_id=old.id)  # whoever is logged in as them was let in by another e-mail
+            # Whoever is logged in as them was let in by another e-mail, and links went there too.
+            tx.run("end_sessions_of", user_id=old.id)
+            tx.run("drop_login_links", user_id=old.id)
     for part in OWN:
         if hasattr(old, part):
             _rename_parts(tx, part, new, model.by_identity(getattr(old, part)), list(_pairs(part, wanted, draft)))

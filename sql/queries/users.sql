@@ -33,10 +33,6 @@ returning id, email, name, role, timezone, password_hash is not null as has_pass
 -- What a person is called, may do, and where they live.
 update app_user set name = :name, role = :role, timezone = :timezone where id = :id;
 
--- name: change_email!
--- What a person logs in with.
-update app_user set email = :email where id = :id;
-
 -- name: set_password!
 -- A new password.
 update app_user set password_hash = :password_hash where id = :id;

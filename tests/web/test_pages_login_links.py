@@ -15,6 +15,7 @@ from escalade.config import Config
 from escalade.tokens import digest
 from tests import factories
 from tests.commands import free_port
+from tests.web.forms import Forms
 from tests.web.screens import OWN, Screens, make_screens
 from tests.web.test_pages_account import audited
 
@@ -197,9 +198,20 @@ def test_looking_for_links_is_limited(screens: Screens, monkeypatch: pytest.Monk
     assert [client.get(f"/invite/{n}").status_code for n in range(4)] == [404, 404, 404, 429]
 
 
-def test_another_e_mail_ends_the_links_sent_to_the_old_one(screens: Screens) -> None:
-    bob = person(screens, "bob")
+def test_another_e_mail_ends_the_sessions_and_the_links_of_the_old_one(screens: Screens) -> None:
+    bob = screens.people["bob"] = person(screens, "bob")
+    client = screens.client("bob")
     with screens.db.begin() as tx:
         path = login_links.create(tx, users.find(tx, bob), "").url
-        users.change_email(tx, bob, "robert@example.com")
+    admin = screens.client("root", "admin")
+    form = fields(admin.get(f"/setup/users/{bob}").text, f"/setup/users/{bob}")
+    answer = admin.client.post(f"/setup/users/{bob}", data=form | {"email": "robert@example.com"}, headers=OWN)
+    assert answer.status_code == 303
+    assert factories.run(screens.db, "select email from app_user where id = %s", bob) == [("robert@example.com",)]
     assert screens.app.test_client().get(path).status_code == 404
+    assert client.get("/").location == "/login"
+
+
+def fields(page: str, action: str) -> dict[str, list[str]]:
+    """What a browser would send of the form that goes to this address."""
+    return next(form.fields for form in Forms(page).found if form.action.split("#")[0] == action)
