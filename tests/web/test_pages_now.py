@@ -299,3 +299,61 @@ def test_past_the_last_step_it_names_the_fallback(screens: Screens, service: int
     for _ in range(3):
         text = alice.post(f"/incidents/{incident}/escalate", live=True).text
     assert "but nobody is left to be told. The fallback is told: channel:ops." in text
+
+
+def test_tiles_count_and_chart_the_queue(screens: Screens, service: int) -> None:
+    for key in "ab":
+        fail(screens.db, factories.open_incident(screens.db, service, key).id)
+    factories.run(
+        screens.db, "update notification_attempt set due_at = now() + interval '90 s' where status = 'PENDING'"
+    )
+    text = screens.client().get("/").text
+    tile = {name: text.split(f'id="tile-{name}"')[1].split("</a>")[0] for name in ("pending", "in_flight", "failed")}
+    assert "<strong>2</strong>" in tile["pending"] and "2 due in 60 min" in tile["pending"]
+    assert 'd="M1 20v-20"' in tile["pending"] and 'd="M88 20v-20"' in tile["failed"]
+    assert '<strong class="error">2</strong>' in tile["failed"] and "2 failed in 60 min" in tile["failed"]
+    assert "<strong>0</strong>" in tile["in_flight"] and 'd=""' in tile["in_flight"]
+    assert "style=" not in text
+
+
+def test_the_health_line_names_each_transport_and_what_waits_too_long(screens: Screens, service: int) -> None:
+    incident = factories.open_incident(screens.db, service, "k")
+    alice = screens.client()
+    text = alice.get("/").text
+    assert "Nothing that is due waits for an engine." in text and "Nothing was sent lately." in text
+    seen = mark(text)
+    factories.run(screens.db, "update notification_attempt set due_at = now() - interval '1 min' where kind = 'PAGE'")
+    late = alice.get(f"/now?v={seen}")
+    assert late.status_code == 200 and "The first of what is due has waited <time" in late.text
+    fail(screens.db, incident.id)
+    assert "webhook: the latest failed <time" in alice.get("/").text
+    factories.run(
+        screens.db,
+        "update notification_attempt set status = 'DELIVERED', delivered_at = now(), finished_at = now()"
+        " where status = 'FAILED'",
+    )
+    assert "webhook: last success <time" in alice.get("/").text
+
+
+def test_it_says_who_is_on_call_and_who_comes_next(screens: Screens, service: int) -> None:
+    factories.run(screens.db, "update rotation set unit = 'day', length = 1")
+    factories.insert(screens.db, "schedule", name="empty", timezone="UTC")
+    text = screens.client().get("/").text
+    rows = text.split('id="watch-list"')[1].split("</ul>")[0].split("<li ")[1:]
+    empty, primary = rows
+    assert '<strong class="error">Nobody</strong>' in empty
+    now, after = ("Alice", "Bob") if "<strong>Alice</strong>" in primary else ("Bob", "Alice")
+    assert f"<strong>{now}</strong>" in primary and f"</time>: {after}, from <time" in primary
+
+
+def test_all_quiet_says_how_old_the_last_test_page_is(screens: Screens, service: int) -> None:
+    alice = screens.client()
+    assert "No test page has arrived yet." in alice.get("/").text
+    fail(screens.db, factories.open_incident(screens.db, service, "k").id)
+    factories.run(
+        screens.db,
+        "update notification_attempt set kind = 'NOTICE', event = 'test', incident_id = null, status = 'DELIVERED',"
+        " delivered_at = finished_at where status = 'FAILED'",
+    )
+    factories.run(screens.db, "update incident set status = 'RESOLVED', resolved_at = now(), resolved_by = 'bob'")
+    assert re.search(r"The last test page arrived <time [^>]*data-age>0:0\d</time> ago.", alice.get("/").text)
