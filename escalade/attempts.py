@@ -166,9 +166,9 @@ def _as_row(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def reap(tx: Tx) -> int:
-    """Take back the rows whose lease ran out; how many."""
-    return len(tx.many(dict, "reap", now=tx.now))
+def reap(tx: Tx, known: Sequence[int] = ()) -> int:
+    """Take back the rows whose lease ran out, but for those whose outcome is known here; how many."""
+    return len(tx.many(dict, "reap", now=tx.now, known=list(known)))
 
 
 def recover(tx: Tx, owner: str, known: Iterable[tuple[int, int]]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from escalade import retry, sealing
+from escalade import clean, retry, sealing
 from escalade.attempts import Claimed, Outcome
 from escalade.tokens import AckLink, Signer
 from escalade.transports import DeliveryError, Message, Receipt
@@ -162,10 +162,17 @@ def _outcome(row: Claimed, sent: Sent, started: datetime, ended: datetime, jitte
         word = "RELEASE" if sent.receipt is None else "DELIVERED"
         receipt = sent.receipt or Receipt()
         note = receipt.note or None
-        return Outcome(row.id, row.claim_seq, word, started, ended, 0.0, note, receipt.request, receipt.answer)
+        made = Outcome(row.id, row.claim_seq, word, started, ended, 0.0, note, receipt.request, receipt.answer)
+        return _storable(made)
     wait = retry.delay(row.tries, jitter, error.retry_after)
-    text = error.message
-    return Outcome(row.id, row.claim_seq, verdict(error), started, ended, wait, text, error.request, error.answer)
+    text, word = error.message, verdict(error)
+    return _storable(Outcome(row.id, row.claim_seq, word, started, ended, wait, text, error.request, error.answer))
+
+
+def _storable(outcome: Outcome) -> Outcome:
+    """The same in texts that Postgres takes: one that it refuses would keep all that is recorded with it."""
+    error, request, answer = (clean.text(said or "")[0] for said in (outcome.error, outcome.request, outcome.answer))
+    return outcome._replace(error=error or None, request=request, answer=answer)
 
 
 def verdict(error: DeliveryError) -> str:

@@ -32,6 +32,10 @@ GATES_SECONDS = 0.05
 GIVE_BACK_DELAY = 30.0
 # How long rows that somebody holds are left alone.
 REFUSED_SECONDS = 0.09
+# So many outcomes are recorded in one statement, which has to end in its time; and with so many that wait for it
+# nothing more is claimed, or leases would run out before what became of them is recorded.
+TOGETHER = 1000
+MOST_UNSETTLED = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,12 @@ class Settings:
     archive_days: int = 7
     keep_days: int = 365
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def patience(self) -> float:
+        """How long to wait until outcomes are recorded. A send that took all its time has only the difference of lease
+        and deadline left, in which they must be recorded over another connection."""
+        return max(1.0, (self.lease - self.deadline) / 2)
 
 
 class Dispatch:
@@ -77,7 +87,9 @@ class Dispatch:
 
     def hands(self, lane: str) -> int:
         """How many more messages of this lane may leave: one sender in eight, at least one, is kept for the low
-        lane, and the low lane leaves a quarter to the high one."""
+        lane, and the low lane leaves a quarter to the high one. None while too much waits to be recorded."""
+        if len(self.unsettled) >= MOST_UNSETTLED:
+            return 0
         return min(self.senders.count - len(self.jobs), self.most(lane) - self.lanes[lane])
 
     def most(self, lane: str) -> int:
@@ -187,9 +199,8 @@ class Dispatch:
         if (recorded := self.stop_recording()) is not None:
             self._note(tx, recorded)
         self._land(tx)
-        if not self.unsettled:
-            return 0
-        return self._note(tx, record(tx, self.owner, self.unsettled, self.blocked))
+        parts = [self.unsettled[at : at + TOGETHER] for at in range(0, len(self.unsettled), TOGETHER)]
+        return sum(self._note(tx, record(tx, self.owner, part, self.blocked)) for part in parts)
 
     def settle_beside(self, tx: Tx) -> int:
         """Take what has come back, and have it recorded while this thread goes on; how many rows came back. Its
@@ -201,7 +212,10 @@ class Dispatch:
             self._note(tx, recorded)
         back = self._land(tx)
         if self.unsettled and not self.recorder.busy and not self._refused_lately():
-            self.recorder.begin(tx, tuple(self.unsettled), self.blocked)
+            part = self.unsettled[:TOGETHER]
+            # They go to the end: those of them that somebody holds must not keep others from their turn.
+            self.unsettled = self.unsettled[TOGETHER:] + part
+            self.recorder.begin(tx, tuple(part), self.blocked)
         return back
 
     def stop_recording(self) -> Recorded | None:

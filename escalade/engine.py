@@ -16,7 +16,7 @@ import psycopg
 from escalade import attempts, climbing, heartbeats, housekeeping, metrics, outage, strays
 from escalade.attempts import Due
 from escalade.clock import Clock
-from escalade.db import Begin, Session, Tx
+from escalade.db import PATIENCE_SECONDS, Begin, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
 from escalade.doorbell import Doorbell
@@ -112,7 +112,7 @@ class Engine:
             try:
                 session = self._connect()
                 try:
-                    self.dispatch.recorder = Recorder(self._connect(), self.dispatch.owner, self.doorbell.nudge)
+                    self.dispatch.recorder = self._recorder()
                     self._serve(session)
                 finally:
                     # Nobody here takes work now: whoever opens an incident tells the other instances.
@@ -127,11 +127,19 @@ class Engine:
             self._pause(self.wait * self.rng.uniform(0.5, 1.0))
             self.wait = min(self.wait * 2, LONGEST_WAIT)
 
-    def _connect(self) -> Session:
+    def _recorder(self) -> Recorder | None:
+        """What records beside this thread; None where the server has no second connection for us: one will do."""
+        try:
+            return Recorder(self._connect(self.settings.patience), self.dispatch.owner, self.doorbell.nudge)
+        except psycopg.OperationalError as error:
+            log.warning("outcomes are recorded without a connection of their own: %s", str(error).strip())
+            return None
+
+    def _connect(self, patience: float = PATIENCE_SECONDS) -> Session:
         self.health.pulse()
         self.health.connecting = True
         try:
-            return Session(self.url, self.settings.limits)
+            return Session(self.url, self.settings.limits, patience)
         finally:
             self.health.connecting = False
             self.health.pulse()
@@ -237,13 +245,19 @@ class Engine:
 
     def _climb(self, session: Session, due: Due) -> int:
         chores: tuple[tuple[bool, Callable[[Begin], int]], ...] = (
-            (due.lease, _reap),
+            (due.lease, self._reap),
             (due.recheck, climbing.escalate_early),
             (due.step, climbing.escalate_due),
             (due.wake, climbing.wake_due),
             (due.beat, heartbeats.late_due),
         )
         return sum(self._try(chore, session) for wanted, chore in chores if wanted)
+
+    def _reap(self, begin: Begin) -> int:
+        with begin() as tx:
+            reaped = attempts.reap(tx, [outcome.id for outcome in self.dispatch.unsettled])
+        metrics.leases_expired.inc(reaped)
+        return reaped
 
     def _try(self, chore: Callable[[Begin], int], session: Session) -> int:
         """A chore that raises keeps neither the others nor any page waiting; it comes again in the next round."""
@@ -330,10 +344,3 @@ class Engine:
         if opening is not None:
             return max(BUSY_SLEEP, min(1.0, (opening - now).total_seconds()))
         return 1.0 if self.dispatch.jobs else BUSY_SLEEP
-
-
-def _reap(begin: Begin) -> int:
-    with begin() as tx:
-        reaped = attempts.reap(tx)
-    metrics.leases_expired.inc(reaped)
-    return reaped

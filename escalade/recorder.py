@@ -36,7 +36,7 @@ def record(tx: Tx, owner: str, outcomes: Sequence[Outcome], blocked: bool) -> Re
             pass
     free = attempts.not_locked(tx, [outcome.id for outcome in outcomes])
     some = [outcome for outcome in outcomes if outcome.id in free]
-    return Recorded(some, attempts.settle(tx, owner, some) if some else [], True)
+    return Recorded(some, attempts.settle(tx, owner, some) if some else [], len(some) < len(outcomes))
 
 
 class Recorder:

@@ -163,6 +163,13 @@ def test_k069_what_was_shortened_is_in_the_record() -> None:
     assert (outcome.error, outcome.request, outcome.answer) == ("shortened to fit", "POST", "200")
 
 
+@pytest.mark.parametrize("bad", ["\x00", "\ud800"])
+def test_what_a_database_refuses_of_an_answer_keeps_nothing_from_being_recorded(bad: str) -> None:
+    for back in (sent(claimed(), receipt=Receipt(bad, bad, bad)), sent(claimed(), error=DeliveryError(f"no {bad}"))):
+        [outcome] = delivery.outcomes(back, NOW, 11.0, random.Random(1))
+        assert bad not in f"{outcome.error}{outcome.request}{outcome.answer}" and "\ufffd" in (outcome.error or "")
+
+
 def test_k055_waits_grow_with_the_tries_up_to_a_limit() -> None:
     waits = []
     for tries in range(1, 12):

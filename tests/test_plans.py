@@ -51,7 +51,7 @@ PLANS: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         {"notification_attempt_pkey"},
     ),
-    "reap": ({"now": NOW}, {"attempt_lease"}),
+    "reap": ({"now": NOW, "known": [5, 6]}, {"attempt_lease"}),
     "recover": ({"owner": "me", "ids": [5], "seqs": [1], "now": NOW}, {"attempt_lease"}),
     "whats_due": ({"now": NOW}, {"attempt_due", "attempt_step_due", "attempt_lease", "attempt_recheck"}),
     "lock_due_step": ({"now": NOW}, {"attempt_step_due"}),
@@ -210,6 +210,16 @@ def test_q46_no_query_of_the_queue_reads_the_whole_table(
     plans: Mapping[tuple[str, str], str], name: str, how: str
 ) -> None:
     assert "Seq Scan on public.notification_attempt " not in plans[name, how], plans[name, how]
+
+
+@pytest.mark.parametrize("name", ["claim", "messages_of", "settle", "reap", "recover", "whats_due"])
+def test_what_the_engine_plans_while_the_queue_is_empty_is_fit_for_a_full_one(database: db.Database, name: str) -> None:
+    session = db.Session(database.url)
+    try:
+        plan = explain(session.conn, name, PLANS[name][0])
+    finally:
+        session.close()
+    assert not re.search(r"Seq Scan on public\.(notification_attempt|incident) ", plan), plan
 
 
 @pytest.mark.parametrize("how", HOW)

@@ -5,17 +5,20 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import cycle
 
 import psycopg
 import pytest
 
-from escalade import attempts
+from escalade import attempts, dispatch
 from escalade.attempts import Outcome
 from escalade.db import Database, Session, Tx
-from escalade.recorder import Recorded, Recorder
+from escalade.dispatch import Settings
+from escalade.engine import Engine
+from escalade.recorder import Recorded, Recorder, record
 from escalade.transports import TRANSPORTS, Message, Network, Receipt
 from tests import factories
-from tests.engines import running_engine
+from tests.engines import make_engine, running_engine
 from tests.interleavings.hands import claim
 from tests.interleavings.scenes import status
 from tests.receiver import wait_for
@@ -82,6 +85,118 @@ def test_closing_cuts_a_statement_that_is_never_answered(database: Database) -> 
         with pytest.raises(psycopg.OperationalError):
             beside.done()
     assert status(database, made) == "IN_FLIGHT"
+
+
+def test_rows_that_were_held_and_are_free_again_refuse_nothing(database: Database) -> None:
+    made = rows(database, 2)
+    with Session(database.url).conn as conn:
+        found = record(Tx(conn), "one", delivered(Tx(conn)), True)
+    assert not found.refused and sorted(row.id for row in found.settled) == made
+
+
+def test_one_that_hangs_is_given_up_before_the_shortest_lease_ends(database: Database) -> None:
+    [made] = rows(database, 1)
+    with wire(database.url) as line, database.read() as tx:
+        bell = threading.Event()
+        beside = Recorder(Session(line.url, patience=0.5), "one", bell.set)
+        line.hangs.set()
+        beside.begin(tx, delivered(tx), False)
+        assert bell.wait(5)
+        with pytest.raises(psycopg.OperationalError):
+            beside.done()
+        beside.close()
+    assert status(database, made) == "IN_FLIGHT"
+    for settings in (Settings(), Settings(lease=305, deadline=300), Settings(lease=5.5, deadline=0.5)):
+        assert settings.deadline + settings.patience + 2 < settings.lease
+        with running_engine(database.url, settings=settings) as running:
+            wait_for(lambda hands=running.dispatch: hands.recorder, what="a recorder")
+            assert running.dispatch.recorder and running.dispatch.recorder.session.conn.patience == settings.patience
+
+
+def test_what_is_known_is_not_taken_back_when_its_lease_ends_before_it_is_recorded(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [made] = rows(database, 1, transport="webhook", channel_id=channel(database))
+    go, gone = threading.Event(), list[Message]()
+    real = attempts.settle
+
+    def slow(tx: Tx, owner: str, outcomes: list[Outcome]) -> object:
+        assert go.wait(20)
+        return real(tx, owner, outcomes)
+
+    def send(message: Message, network: Network) -> Receipt:
+        gone.append(message)
+        return Receipt("POST", "200")
+
+    monkeypatch.setattr(attempts, "settle", slow)
+    hands = {"webhook": replace(TRANSPORTS["webhook"], send=send)}
+    over = "select count(*) from notification_attempt where lease_until < clock_timestamp() - interval '1 second'"
+    settings = Settings(lease=1, deadline=0.5, poll=0.1)
+    with running_engine(database.url, transports=hands, settings=settings):
+        try:
+            wait_for(lambda: factories.run(database, over) == [(1,)] or len(gone) > 1)
+        finally:
+            go.set()
+        wait_for(lambda: status(database, made) == "DELIVERED")
+    assert len(gone) == 1
+
+
+def test_a_server_that_has_one_connection_for_us_is_enough(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, turns = Engine._connect, cycle([True, False])
+
+    def connect(self: Engine, *patience: float) -> Session:
+        if next(turns):
+            return real(self, *patience)
+        raise psycopg.OperationalError("sorry, too many clients already")
+
+    monkeypatch.setattr(Engine, "_connect", connect)
+    made = rows(database, 20, transport="webhook", channel_id=channel(database))
+    with running_engine(database.url, transports=QUICK):
+        wait_for(lambda: {status(database, one) for one in made} == {"DELIVERED"})
+
+
+def test_a_pile_of_outcomes_is_recorded_in_parts_and_keeps_more_from_being_claimed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = rows(database, 7)
+    parts = list[int]()
+    real = attempts.settle
+
+    def settle(tx: Tx, owner: str, outcomes: list[Outcome]) -> object:
+        parts.append(len(outcomes))
+        return real(tx, owner, outcomes)
+
+    monkeypatch.setattr(attempts, "settle", settle)
+    monkeypatch.setattr(dispatch, "TOGETHER", 3)
+    monkeypatch.setattr(dispatch, "MOST_UNSETTLED", 7)
+    hands = make_engine(database.url).dispatch
+    hands.owner = "one"
+    with database.read() as tx:
+        assert hands.hands("high") > 0
+        hands.unsettled = delivered(tx)
+        assert hands.hands("high") == hands.hands("low") == 0
+        hands.settle(tx)
+    assert parts == [3, 3, 1] and not hands.unsettled
+    assert {status(database, one) for one in made} == {"DELIVERED"}
+
+
+def test_rows_that_a_stranger_holds_give_way_to_those_behind_them(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = rows(database, 4)
+    monkeypatch.setattr(dispatch, "TOGETHER", 2)
+    hands = make_engine(database.url).dispatch
+    hands.owner = "one"
+    with recorder(database.url) as (beside, _), psycopg.connect(database.url) as stranger, database.read() as tx:
+        hands.recorder, hands.unsettled = beside, delivered(tx)
+        stranger.execute("select from notification_attempt where id = any(%s) for update", [made[:2]])
+
+        def recorded() -> bool:
+            hands.settle_beside(tx)
+            return {status(database, one) for one in made[2:]} == {"DELIVERED"}
+
+        wait_for(recorded)
+        assert {status(database, one) for one in made[:2]} == {"IN_FLIGHT"}
 
 
 def test_while_outcomes_are_recorded_the_next_pages_leave(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:

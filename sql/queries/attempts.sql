@@ -227,12 +227,13 @@ where bundle is null or bundle in (select bundle from turns)
     or not exists (select from contact_turn t where t.bundle = r.bundle);
 
 -- name: reap
--- Takes back rows whose lease ran out. Nobody knows whether they were delivered, and each says so.
+-- Takes back rows whose lease ran out. Nobody knows whether they were delivered, and each says so; what is known and
+-- only waits to be recorded stays.
 with expired as materialized (
     select id, incident_id, kind, tries, claim_seq, claimed_at,
         case when cancel_requested then 'CANCELLED' when tries >= max_tries then 'FAILED' else 'PENDING' end as next
     from notification_attempt
-    where status = 'IN_FLIGHT' and lease_until < :now
+    where status = 'IN_FLIGHT' and lease_until < :now and id <> all(:known::bigint[])
     order by lease_until
     limit 500
     for no key update skip locked

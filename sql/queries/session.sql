@@ -14,8 +14,11 @@ select set_config('lock_timeout', :lock_ms, true);
 
 -- name: plan_once!
 -- The engine asks the same few questions all the time, and each has one sensible plan (tests say which): planning
--- them again would take as long as answering them.
-select set_config('plan_cache_mode', 'force_generic_plan', false);
+-- them again would take as long as answering them. What is planned while a table is small is kept until its next
+-- ANALYZE, a minute into a storm maybe: so no plan may read a whole table where an index would do. Before PostgreSQL
+-- 18 that makes what must be read whole look so dear that it would be compiled.
+select set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),
+    set_config('jit', 'off', false);
 
 -- name: undo!
 -- Takes back all that the transaction did, and begins the next.
