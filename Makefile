@@ -38,6 +38,14 @@ screenshots: $(VENV)/dev.stamp ## the README's pictures
 	@sh scripts/debian.sh chromium chromium chromium-browser google-chrome google-chrome-stable
 	$(PY) bench/screenshots.py $(ARGS)
 
+lighthouse: $(VENV)/dev.stamp ## what Lighthouse thinks of the dashboard and the acknowledge page
+	@sh scripts/debian.sh chromium chromium chromium-browser google-chrome google-chrome-stable
+	@sh scripts/debian.sh nodejs node nodejs
+	@sh scripts/debian.sh npm npm
+	@test -x $(VENV)/lighthouse/node_modules/.bin/lighthouse || \
+		npm install --silent --no-audit --no-fund --prefix $(VENV)/lighthouse lighthouse@12.2.3
+	$(PY) bench/lighthouse.py $(ARGS)
+
 lock: $(VENV)/dev.stamp ## requirements.txt again, from pyproject.toml (ARGS="--extra push" with Web Push)
 	$(PY) -m pip install --quiet --disable-pip-version-check pip-tools
 	CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m piptools compile --quiet --generate-hashes --strip-extras --no-annotate \
@@ -55,4 +63,4 @@ $(VENV)/dev.stamp: $(VENV)/runtime.stamp
 $(VENV)/bench.stamp: $(VENV)/dev.stamp
 	@sh scripts/setup.sh bench
 
-.PHONY: help setup run test check format bench chaos screenshots lock clean
+.PHONY: help setup run test check format bench chaos screenshots lighthouse lock clean

@@ -46,18 +46,23 @@ DESKTOP = Screen(1280, 800, "light")
 
 def main() -> int:
     """Make all of them; 1 where there is no browser."""
-    chromium = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if chromium is None:
+    path = chromium()
+    if path is None:
         print("screenshots: no Chromium here; on Debian and Ubuntu: apt-get install chromium", file=sys.stderr)
         return 1
     with served() as (base, incident, link), sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = play.chromium.launch(executable_path=path, args=FLAGS)
         take(browser, f"{base}/", "now-phone", PHONE)
         take(browser, f"{base}/", "now-desktop", DESKTOP)
         take(browser, f"{base}/incidents/{incident}", "incident", DESKTOP)
         take(browser, link, "acknowledge", PHONE, log_in=False)
         browser.close()
     return 0
+
+
+def chromium() -> str | None:
+    """Where the browser is, or None."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
 @contextmanager
