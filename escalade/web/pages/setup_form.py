@@ -91,14 +91,14 @@ class Form:
                 self.line(one, word, value, f"{path}[{index}]", index, len(rows))
                 for index, value in enumerate([*rows, ""])
             ]
-            return Several(path, label, hint, word, items, self.take(path, label), True)
+            return Several(path, label, hint, word, items, self.take(path, label), True, focus=self.focused(path))
         known = model.by_identity(getattr(old, one.attribute or name, None) or ()) if one.own else {}
         items = [
             self.item(kind.parts, word, row, known.get(row.get(WAS, "")), f"{path}[{index}]", index, len(rows))
             for index, row in enumerate(rows)
         ]
         offered = kinds() if kind.parts is shape.CONTACT else []
-        return Several(path, label, hint, word, items, self.take(path, label), False, offered)
+        return Several(path, label, hint, word, items, self.take(path, label), False, offered, self.focused(path))
 
     def item(self, parts: Fields, word: str, row: Draft, old: Any, path: str, index: int, count: int) -> Item:
         """One line of several fields."""

@@ -55,7 +55,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A list. `kinds` are what one can be added of, where that decides what is asked."""
+    """A list. `kinds` are what one can be added of, where that decides what is asked. `plain` is one of names."""
 
     path: str
     label: str
@@ -65,6 +65,7 @@ class Several:
     faults: Sequence[str]
     plain: bool
     kinds: Sequence[Option] = ()
+    focus: bool = False
 
     @property
     def id(self) -> str:
