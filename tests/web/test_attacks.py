@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from escalade import logs, opening, passwords, sealing, settings, transfer
+from escalade import logs, opening, passwords, sealing, sessions, settings, transfer
 from escalade.config import Config
 from escalade.db import Database, Limits
 from escalade.doctor import examine
@@ -151,22 +151,23 @@ def test_a_session_id_given_by_somebody_else_is_not_taken_over(screens: Screens)
     assert kept != [(digest("chosen-by-the-attacker"),)] and len(kept) == 1
 
 
-def test_a_login_takes_as_long_for_somebody_unknown(screens: Screens) -> None:
-    """Medians of alternating tries, so that a busy machine slows both."""
+def test_a_login_takes_as_long_for_somebody_unknown(screens: Screens, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Medians of alternating tries, in the time of this thread alone: others run beside it."""
+    monkeypatch.setattr(sessions, "GUESSES_PER_ADDRESS", 1000)
     factories.user(screens.db, "alice", "responder", passwords.hashed(PASSWORD))
     factories.user(screens.db, "nologin")
     client = screens.app.test_client()
     took: dict[str, list[float]] = {"alice@example.com": [], "nobody@example.com": [], "nologin@example.com": []}
     bodies = set()
-    for _ in range(9):
+    for _ in range(15):
         for email, times in took.items():
-            start = time.perf_counter()
+            start = time.thread_time()
             answer = client.post("/login", data={"email": email, "password": "wrong"}, headers=OWN)
-            times.append(time.perf_counter() - start)
+            times.append(time.thread_time() - start)
             bodies.add((answer.status_code, answer.text.replace(email, "")))
     medians = [statistics.median(times) for times in took.values()]
     assert len(bodies) == 1
-    assert max(medians) < 1.35 * min(medians), medians
+    assert max(medians) < 1.1 * min(medians), medians
 
 
 def test_a_title_cannot_forge_a_line_of_the_log() -> None:

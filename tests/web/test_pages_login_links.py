@@ -2,6 +2,7 @@
 
 import email
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +13,7 @@ from aiosmtpd.controller import Controller
 
 from escalade import login_links, passwords, users
 from escalade.config import Config
+from escalade.db import Tx
 from escalade.tokens import digest
 from tests import factories
 from tests.commands import free_port
@@ -150,6 +152,24 @@ def test_a_reset_answers_the_same_whoever_it_is_for(mailing: Screens, letters: L
     assert len(answers) == 1 and login_links_said(answers.pop())
     [(recipients, _)] = letters.wait()
     assert recipients == ["alice@example.com"]
+
+
+def test_a_reset_is_answered_before_anybody_is_looked_up(
+    mailing: Screens, letters: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the answer cannot take longer for somebody known."""
+    person(mailing)
+    answered, look_up = threading.Event(), users.by_email
+
+    def after_the_answer(tx: Tx, account: str) -> users.User | None:
+        assert answered.wait(10)
+        return look_up(tx, account)
+
+    monkeypatch.setattr(users, "by_email", after_the_answer)
+    answer = mailing.app.test_client().post(ASK, data={"email": "alice@example.com"}, headers=OWN)
+    assert answer.status_code == 200 and letters.kept == []
+    answered.set()
+    letters.wait()
 
 
 def test_resets_are_limited_for_each_account_and_each_address(
