@@ -179,8 +179,8 @@ def recover(tx: Tx, owner: str, known: Iterable[tuple[int, int]]) -> int:
 
 
 def replay(tx: Tx, incident_id: int, ids: Sequence[int], actor: str) -> list[int]:
-    """Send FAILED pages of one incident again, with a new key; the ids that were. Raises Conflict unless the
-    incident is TRIGGERED and not snoozed."""
+    """Send FAILED pages of one incident again, with a new key; the ids that were, without those whose contact method
+    or channel is gone. Raises Conflict unless the incident is TRIGGERED and not snoozed."""
     incident = incidents.lock(tx, incident_id)
     if incident.status != "TRIGGERED":
         raise Conflict(f"Incident {incident_id} is {incident.status.lower()}: nobody needs to be paged for it.")
@@ -202,6 +202,8 @@ def replay_one(tx: Tx, attempt_id: int, actor: str) -> None:
         raise NotFound(f"There is no attempt {attempt_id}.")
     if row["kind"] != "PAGE" or row["incident_id"] is None:
         raise Conflict(f"Attempt {attempt_id} is no page, so it cannot be sent again.")
+    if row["status"] == "FAILED" and not row["reachable"]:
+        raise Conflict(f"What attempt {attempt_id} was sent to no longer exists; escalate the incident to page others.")
     if not replay(tx, row["incident_id"], [attempt_id], actor):
         raise Conflict(f"Attempt {attempt_id} has not failed, so there is nothing to send again.")
 

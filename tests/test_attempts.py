@@ -2,7 +2,7 @@
 
 import pytest
 
-from escalade import attempts, incidents
+from escalade import attempts, incidents, replays
 from escalade.attempts import Claimed
 from escalade.db import Database
 from escalade.errors import Conflict, NotFound
@@ -57,6 +57,16 @@ def test_k033_a_replay_is_refused_where_nobody_needs_to_be_paged(
     with pytest.raises(Conflict):
         do(database, attempts.replay_one, page(database, incident)["id"], ALICE)
     assert picture(database, incident.id) == unchanged
+
+
+def test_k033_what_was_sent_to_somebody_who_is_gone_is_not_sent_again(database: Database, incident: Incident) -> None:
+    failed = page(database, incident)
+    factories.run(database, "delete from notification_rule")
+    factories.run(database, "delete from contact_method")
+    with pytest.raises(Conflict, match="no longer exists; escalate"):
+        do(database, attempts.replay_one, failed["id"], ALICE)
+    assert replays.replay_failed(database.begin, ALICE) == replays.Replayed(0, 1)
+    assert page(database, incident)["status"] == "FAILED"
 
 
 @pytest.mark.parametrize("outcome", [None, "DELIVERED"])

@@ -338,7 +338,7 @@ def test_serve_is_refused_in_one_line(process: Run) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         assert refused(process("serve", PORT=port, HOST="127.0.0.1")) == [
-            f"Cannot serve on 127.0.0.1, port {port}: Address already in use"
+            f"Cannot serve on 127.0.0.1, port {port}: Address already in use. Choose another by PORT."
         ]
     [line] = refused(process(PORT="9", HOST="0.0.0.0"))
     assert line.startswith("ESCALADE_BASE_URL: must be set")

@@ -51,7 +51,8 @@ def start(options: Namespace, config: Config, serve: Serve) -> int:
     try:
         return serve(config, engine=not options.no_engine, demo=options.demo)
     except OSError as fault:
-        raise Refusal(f"Cannot serve on {config.host}, port {config.port}: {fault.strerror or fault}") from fault
+        why = fault.strerror or fault
+        raise Refusal(f"Cannot serve on {config.host}, port {config.port}: {why}. Choose another by PORT.") from fault
 
 
 def examine(options: Namespace) -> int:

@@ -38,6 +38,12 @@ _PART_NAME = re.compile(r';[ \t]*name="([^"]*)"', re.IGNORECASE)
 _BOUNDARY = re.compile(r'boundary="?([^";]+)', re.IGNORECASE)
 
 
+def _untitled(sources: tuple[Source, ...]) -> str:
+    if any(isinstance(source.get("alerts"), list) for source in sources):
+        return "An alert needs a title, as text. This looks like Alertmanager's: give the integration that kind."
+    return "An alert needs a title, as text."
+
+
 def parse(request: Request) -> list[Event]:
     """The one event in a request; where body and query name the same thing, the body wins."""
     sources = _sources(request)
@@ -45,7 +51,7 @@ def parse(request: Request) -> list[Event]:
     title, details = _title_and_details(sources)
     key = _key(sources)
     if action == "trigger" and not title:
-        raise Invalid("An alert needs a title, as text.", "title")
+        raise Invalid(_untitled(sources), "title")
     if action != "trigger" and not key:
         raise Invalid(f"To {action} an alert, name it by its dedup_key.", "dedup_key")
     return [

@@ -32,7 +32,8 @@ def post(address: str, subject: str, text: str, network: Network) -> None:
 def _route(address: str, network: Network) -> tuple[smtp.MailServer, str, str, str]:
     """By which server, the sender's name and address, and to which address."""
     if not network.smtp_url:
-        raise DeliveryError("SMTP_URL is not set, so no mail can be sent: set it and replay.", permanent=True)
+        why = "SMTP_URL is not set: set it, start Escalade again, and replay."
+        raise DeliveryError(why, permanent=True)
     fault = check_mail(address)
     if fault is not None:
         raise DeliveryError(fault, permanent=True)

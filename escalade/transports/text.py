@@ -95,7 +95,7 @@ def opening(message: Message) -> str:
     many = len(message.incidents) > 1
     return {
         "triggered": "These incidents need you." if many else "This incident needs you.",
-        "exhausted": "Nobody acknowledged, and everybody on the escalation policy has been told.",
+        "exhausted": "Nobody acknowledged, and no step is left that could page anybody else.",
         "drill": "This is a drill. Acknowledge it as you would a real page.",
         "acknowledged": "Somebody has taken care of it.",
         "resolved": "It is over.",

@@ -318,11 +318,14 @@ select
     ) as next_at;
 
 -- name: replay_attempts
--- A person sends FAILED pages again, under the incident's lock: a new key, and more tries.
+-- A person sends FAILED pages again, under the incident's lock: a new key, and more tries. What leads nowhere any more
+-- stays as it is.
 with locked as materialized (
     select id
-    from notification_attempt
+    from notification_attempt a
     where incident_id = :incident_id and id = any(:ids::bigint[]) and kind = 'PAGE' and status = 'FAILED'
+        and (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
+        and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id))
     order by id
     for no key update
 )
@@ -410,8 +413,11 @@ from moved
 returning id;
 
 -- name: attempt_incident
--- The incident that an attempt belongs to.
-select incident_id, kind from notification_attempt where id = :id;
+-- The incident that an attempt belongs to, and whether its contact method or channel is still there.
+select incident_id, kind, status, (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
+    and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id)) as reachable
+from notification_attempt a
+where id = :id;
 
 -- name: failures
 -- What has just failed for good, as people know it.

@@ -70,7 +70,9 @@ order by s.name;
 
 -- name: doctor_failed^
 -- What failed for good, and how much of it belongs to incidents that still need somebody.
-select count(*) as total, count(*) filter (where a.kind = 'PAGE' and i.status = 'TRIGGERED') as needed
+select count(*) as total, count(*) filter (where a.kind = 'PAGE' and i.status = 'TRIGGERED'
+    and (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
+    and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id))) as needed
 from notification_attempt a
 left join incident i on i.id = a.incident_id
 where a.status = 'FAILED';

@@ -292,3 +292,8 @@ def test_an_action_counts_before_a_status() -> None:
     body = json.dumps({"title": "Disk full", "dedup_key": "web1", "action": "trigger", "status": "resolved"}).encode()
     [event] = parse("generic", Request(body, "application/json"))
     assert event.action == "trigger"
+
+
+def test_a_body_of_alertmanager_at_a_generic_integration_is_told_apart() -> None:
+    body = b'{"version": "4", "status": "firing", "alerts": [{"labels": {"alertname": "HighLoad"}}]}'
+    assert refused(body).message.endswith("This looks like Alertmanager's: give the integration that kind.")

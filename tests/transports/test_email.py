@@ -260,7 +260,7 @@ def test_k065_a_refused_mail(mailbox, mail_network: Network, answer: str, expect
 def test_without_a_server_mail_fails_with_what_to_do(network: Network):
     error = fails(page("alice@example.com"), network)
     assert sort(error) == "permanent"
-    assert error.message == "SMTP_URL is not set, so no mail can be sent: set it and replay."
+    assert error.message == "SMTP_URL is not set: set it, start Escalade again, and replay."
 
 
 @pytest.mark.parametrize("address", ["nobody", "älice@example.com", "a@b.example\r\nRCPT TO:<eve@example.com>"])
