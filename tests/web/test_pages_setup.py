@@ -4,17 +4,21 @@ deleted that is used; secrets that no page shows; and nobody in but admins."""
 import html
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 import requests
 import yaml
+from flask import Response
 
 from escalade.db import Database
 from escalade.inbound import PARSERS, parse
 from escalade.inbound.base import Request
 from escalade.inbound.samples import SAMPLES, sample
 from escalade.transports import TRANSPORTS
+from escalade.web.pages import setup_edit
 from tests import factories
 from tests.factories import run
 from tests.transfer.example import FULL, applied, contents, exported
@@ -345,6 +349,41 @@ def test_two_people_at_one_form_and_nothing_is_lost(
     assert not [secret for secret in SECRETS if secret in page.html]
     assert page.press("Save").status == 200
     assert id_of(database, section, typed)
+
+
+def test_of_two_who_save_at_the_same_time_one_is_told(database: Database, browser: Browser, screens: Screens) -> None:
+    path = path_of(database, "policies", "default")
+    people = [Browser(browser.base, screens.session("root")).go(path).put({"repeat": str(n)}) for n in range(3, 9)]
+    with ThreadPoolExecutor(len(people)) as together:
+        answers = list(together.map(lambda one: one.press("Save").status, people))
+    assert sorted(answers) == [200, *[409] * 5]
+    assert run(database, "select repeat from escalation_policy") == [(3 + answers.index(200),)]
+
+
+def test_a_form_that_showed_the_old_state_is_not_taken_for_one_of_the_new(
+    database: Database, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw, path = setup_edit.drawn, path_of(database, "policies", "default")
+
+    def late(*args: Any, **more: Any) -> Response:
+        run(database, "update escalation_policy set repeat = 9")
+        return draw(*args, **more)
+
+    monkeypatch.setattr(setup_edit, "drawn", late)
+    browser.go(path)
+    monkeypatch.setattr(setup_edit, "drawn", draw)
+    assert browser.form.fields["repeat"] == ["2"] and browser.press("Save").status == 409
+
+
+def test_another_e_mail_or_role_logs_the_person_out(database: Database, browser: Browser, screens: Screens) -> None:
+    path = path_of(database, "users", "bob@example.com")
+    for change in ({"email": "robert@example.com"}, {"role": "viewer"}):
+        bob = Browser(browser.base, screens.session("bob"))
+        assert bob.go("/setup").address.endswith("/setup")
+        for table in ("escalation_target", "rotation", "override"):
+            run(database, f"delete from {table}")  # a viewer cannot be in them
+        assert browser.go(path).put(change).press("Save").status == 200, browser.html
+        assert bob.go("/setup").address.endswith("/login?next=/setup")
 
 
 def test_the_settings_of_somebody_else_are_not_overwritten_without_a_word(browser: Browser, screens: Screens) -> None:

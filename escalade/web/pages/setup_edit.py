@@ -60,7 +60,7 @@ def edit(section: str, thing_id: int) -> Response:
     fields_of(section)
     with context().db.read() as tx:
         thing = changing.find(stored.load(tx), section, thing_id)
-    return drawn(section, thing_id, drafts.of(fields_of(section), thing))
+    return shown(section, thing_id, thing)
 
 
 @pages.post("/<section>/<int:thing_id>")
@@ -76,7 +76,7 @@ def settings() -> Response:
     """The form of what holds for the whole installation."""
     with context().db.read() as tx:
         found = stored.load(tx).settings or model.Settings()
-    return drawn(SETTINGS, None, drafts.of(shape.SETTINGS, found))
+    return shown(SETTINGS, None, found)
 
 
 @pages.post("/settings")
@@ -84,6 +84,12 @@ def settings() -> Response:
 def change_settings() -> Response:
     """Change them."""
     return posted(SETTINGS, None)
+
+
+def shown(section: str, thing_id: int | None, thing: model.Thing | model.Settings) -> Response:
+    """The form of what is stored. What it was made from is this very reading, not a later one."""
+    fields = fields_of(section)
+    return drawn(section, thing_id, drafts.of(fields, thing), made_from=changing.fingerprint(fields, thing))
 
 
 def posted(section: str, thing_id: int | None) -> Response:
@@ -154,7 +160,7 @@ def drawn(
     told: str = "",
     stale: bool = False,
 ) -> Response:
-    """The form with what stands in it. `made_from` is None where it is made from what is stored now."""
+    """The form with what stands in it. `made_from` is None where the reader is told what is stored now."""
     fields = fields_of(section)
     with context().db.read() as tx:
         there = stored.load(tx)
