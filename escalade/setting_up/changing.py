@@ -85,6 +85,7 @@ def save(tx: Tx, section: str, thing_id: int | None, draft: Draft, made_from: st
     old = None if thing_id is None else find(before, section, thing_id)
     if old is not None and made_from != fingerprint(noun.fields, old):
         raise Stale(f"Somebody else changed this {noun.word} since you opened it.")
+    drafts.tidy(noun.fields, draft, old)
     renaming.follow(draft)
     keys: list[Made] = []
     told = document(noun.fields, draft, old, Writing(draft.get("timezone") or "UTC", keys))
@@ -113,8 +114,10 @@ def _check_free(before: Configuration, section: str, old: Thing | None, wanted: 
 def save_settings(tx: Tx, draft: Draft, made_from: str) -> list[Change]:
     """Make the settings what the draft says. Raises Faults, or Stale."""
     lock(tx)
-    if made_from != fingerprint(shape.SETTINGS, stored.load(tx).settings or Settings()):
+    old = stored.load(tx).settings or Settings()
+    if made_from != fingerprint(shape.SETTINGS, old):
         raise Stale("Somebody else changed the settings since you opened them.")
+    drafts.tidy(shape.SETTINGS, draft, old)
     root = Place()
     told = document(shape.SETTINGS, draft, None, Writing("UTC", []))
     return apply(tx, Document(shape.FILE.read({"settings": told}, root), root))

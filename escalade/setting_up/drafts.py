@@ -17,6 +17,8 @@ Draft = dict[str, Any]
 Given = Mapping[str, Sequence[str]]
 
 WAS, DROP, RENEW = "_was", "_drop_secret", "_new_key"
+# Texts that nobody types, or that are as they are.
+CHOSEN = ("choice", "method", "policy", "secret", "user")
 # Whatever somebody sends: a form of ours has far fewer.
 MOST_ROWS = 500
 
@@ -80,7 +82,21 @@ def _typed(kind: Kind, texts: Sequence[str]) -> str:
     if kind.form == "switch":
         return "on" if text else "off"
     # A text area sends the line ends of the old telegraph.
-    return text if kind.form == "secret" else text.replace("\r\n", "\n").strip()
+    return text.replace("\r\n", "\n")
+
+
+def tidy(fields: Fields, draft: Draft, old: Any) -> None:
+    """Take away the spaces around what was typed, as YAML does, and phones add. What is as it was stays so."""
+    before = {} if old is None else of(fields, old)
+    for name, field in fields.items():
+        kind, value = field.kind, draft[name]
+        if kind.item is not None and kind.item.parts is not None:
+            stored = getattr(old, field.attribute or name, None) if field.own else None
+            known = model.by_identity(stored or ())
+            for row in value:
+                tidy(kind.item.parts, row, known.get(row.get(WAS, "")))
+        elif kind.item is None and kind.form not in CHOSEN and value != before.get(name):
+            draft[name] = value.strip()
 
 
 def _indices(given: Given, path: str) -> list[int]:

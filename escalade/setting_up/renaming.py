@@ -40,7 +40,8 @@ def follow(draft: Draft) -> None:
     names = {row["name"] for row in methods}
     renamed = {row[WAS]: row["name"] for row in methods if row.get(WAS) and row[WAS] not in names}
     for rule in draft.get("notification_rules", ()):
-        rule["contact_method"] = renamed.get(rule["contact_method"], rule["contact_method"])
+        name = rule["contact_method"]
+        rule["contact_method"] = name if name in names else renamed.get(name, name.strip())
 
 
 def rename(tx: Tx, section: str, old: Thing, wanted: Thing, draft: Draft) -> None:
