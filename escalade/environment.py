@@ -36,8 +36,8 @@ _BASE = (
     "The only source of absolute links, as in `https://pager.example.com`. Derived from what Heroku, Render,"
     " Railway or Fly say, else `http://127.0.0.1:PORT` while HOST is loopback; else `serve` is refused."
 )
-_KEY = "Signs sessions and links. Unset: made once and kept in the database."
-_OLD_KEY = "The key before the present one: what it signed still verifies."
+_KEY = "Signs links, and encrypts secrets at rest. Unset: made once and kept in the database, and nothing is encrypted."
+_OLD_KEY = "The key before the present one: what it signed still verifies, what it encrypted still opens."
 _DATA = (
     "Where the embedded Postgres keeps its data: `.data` beside app.py, wherever a command is run from. A relative"
     " path counts from the current directory."

@@ -218,6 +218,34 @@ def test_looking_for_links_is_limited(screens: Screens, monkeypatch: pytest.Monk
     assert [client.get(f"/invite/{n}").status_code for n in range(4)] == [404, 404, 404, 429]
 
 
+def test_of_two_who_use_a_link_at_once_one_gets_in(screens: Screens) -> None:
+    bob = factories.user(screens.db, "bob")
+    with screens.db.begin() as tx:
+        path = login_links.create(tx, users.find(tx, bob), "").url
+    ready, statuses = threading.Barrier(2), []
+
+    def use(password: str) -> None:
+        client = screens.app.test_client()
+        ready.wait(10)
+        statuses.append(client.post(path, data={"password": password}, headers=OWN).status_code)
+
+    threads = [threading.Thread(target=use, args=(f"the {word} horse",)) for word in ("first", "second")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert sorted(statuses) == [303, 404]
+
+
+def test_a_new_password_ends_every_other_link(screens: Screens) -> None:
+    bob = person(screens, "bob")
+    with screens.db.begin() as tx:
+        paths = [login_links.create(tx, users.find(tx, bob), "").url for _ in range(2)]
+    client = screens.app.test_client()
+    assert client.post(paths[0], data={"password": "another horse"}, headers=OWN).status_code == 303
+    assert client.get(paths[1]).status_code == 404
+
+
 def test_another_e_mail_ends_the_sessions_and_the_links_of_the_old_one(screens: Screens) -> None:
     bob = screens.people["bob"] = person(screens, "bob")
     client = screens.client("bob")

@@ -5,6 +5,7 @@ from typing import Any
 from flask import Blueprint, Response, make_response, render_template, request
 
 from escalade import audit, sessions, users
+from escalade.db import Tx
 from escalade.errors import Conflict, Invalid, Unauthenticated
 from escalade.tokens import digest
 from escalade.web import access
@@ -76,6 +77,13 @@ def sign_out_everywhere() -> Response:
     return access.left()
 
 
+def use_own_zone(tx: Tx) -> None:
+    """Show the times of this page in the reader's zone; a program reads UTC."""
+    user_id = access.caller().user_id
+    if user_id is not None:
+        words.use_zone(users.find(tx, user_id).timezone)
+
+
 def state(person: users.User) -> str:
     """What a form shows, in one word: whether it still holds when it is sent."""
     return digest(f"{person.name}\n{person.timezone}")[:16]
@@ -91,7 +99,7 @@ def page(**more: Any) -> str:
     with context().db.read() as tx:
         person = users.find(tx, person_id())
         found, now = sessions.listing(tx, person.id), tx.now
-    words.use_zone(person.timezone)
+        use_own_zone(tx)
     here = digest(request.cookies.get(access.cookie_name(), ""))
     return render_template(
         "account/show.html", person=person, seen=state(person), sessions=found, here=here, now=now, **more

@@ -5,6 +5,7 @@ from flask import Blueprint, render_template, request
 from escalade import audit
 from escalade.web.access import needs
 from escalade.web.context import context
+from escalade.web.pages.account import use_own_zone
 
 pages = Blueprint("audit_page", __name__)
 
@@ -16,6 +17,7 @@ def show() -> str:
     before = request.args.get("before", type=int)
     with context().db.read() as tx:
         found = audit.page(tx, before if before is not None and 0 < before < 2**63 else None, audit.PAGE + 1)
+        use_own_zone(tx)
     entries = found[: audit.PAGE]
     following = entries[-1].id if len(found) > len(entries) else None
     return render_template("audit/show.html", entries=entries, following=following)

@@ -11,6 +11,7 @@ from escalade.web import access
 from escalade.web.access import needs
 from escalade.web.context import context
 from escalade.web.errors import status_of
+from escalade.web.pages.account import use_own_zone
 
 pages = Blueprint("token_pages", __name__, url_prefix="/setup/tokens")
 
@@ -59,5 +60,6 @@ def page(**more: Any) -> str:
     """The list, and what was just done or refused."""
     with context().db.read() as tx:
         found, now = api_tokens.every(tx), tx.now
+        use_own_zone(tx)
     values: dict[str, Any] = {"form": {"days": "90", "role": "viewer"}} | more
     return render_template("tokens/show.html", tokens=found, now=now, roles=ROLES, lives=DAYS, **values)
