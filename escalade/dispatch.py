@@ -76,6 +76,7 @@ class Dispatch:
         self.blocked = False
         self.refused_at = 0.0
         self.recorder: Recorder | None = None
+        self.last: Recorded | None = None
         self.gates_read_at = -GATES_SECONDS
         self.short: set[str] = set()
 
@@ -196,8 +197,8 @@ class Dispatch:
         """Take what has come back and record it now; how many rows. What cannot be recorded is kept: it is safe to
         repeat."""
         self.failures.tell_rest()
-        if (recorded := self.stop_recording()) is not None:
-            self._note(tx, recorded)
+        self.stop_recording()
+        self._note_last(tx)
         self._land(tx)
         parts = [self.unsettled[at : at + TOGETHER] for at in range(0, len(self.unsettled), TOGETHER)]
         return sum(self._note(tx, record(tx, self.owner, part, self.blocked)) for part in parts)
@@ -208,6 +209,7 @@ class Dispatch:
         self.failures.tell_rest()
         if self.recorder is None:
             return self.settle(tx)
+        self._note_last(tx)
         if (recorded := self.recorder.done()) is not None:
             self._note(tx, recorded)
         back = self._land(tx)
@@ -218,15 +220,19 @@ class Dispatch:
             self.recorder.begin(tx, tuple(part), self.blocked)
         return back
 
-    def stop_recording(self) -> Recorded | None:
-        """From now on this thread records; what was recorded last. What was cut short is kept, and recorded again."""
+    def stop_recording(self) -> None:
+        """From now on this thread records. What was recorded last is noted in the next round; what was cut short is
+        kept, and recorded again."""
         recorder, self.recorder = self.recorder, None
-        if recorder is None:
-            return None
-        recorder.close()
-        with suppress(psycopg.Error):
-            return recorder.done()
-        return None
+        if recorder is not None:
+            recorder.close()
+            with suppress(psycopg.Error):
+                self.last = recorder.done()
+
+    def _note_last(self, tx: Tx) -> None:
+        last, self.last = self.last, None
+        if last is not None:
+            self._note(tx, last)
 
     def _refused_lately(self) -> bool:
         """Whether somebody held rows of ours a moment ago: they may still."""
@@ -245,7 +251,9 @@ class Dispatch:
             observe(sent, now - timedelta(seconds=monotonic - sent.started))
         for sent in back:
             if sent.receipt is not None or sent.error is not None:
-                self.gates.record(tx, sent.job.destination, sent.error)
+                # One that a stranger holds learns of it with the next send.
+                with suppress(psycopg.errors.LockNotAvailable):
+                    self.gates.record(tx, sent.job.destination, sent.error)
         self.gates.give_back(tx)
         return sum(len(sent.job.rows) for sent in back)
 

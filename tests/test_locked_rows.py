@@ -74,3 +74,18 @@ def test_a_contact_whose_turn_is_locked_keeps_no_other_waiting(
         assert len(phone.to("/alice")) == 1
         stranger.rollback()
         phone.wait(2, "/alice")
+
+
+def test_a_receiver_whose_row_is_locked_costs_no_connection(
+    database: Database, phone: Receiver, services: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    phone.answer = lambda arrived: 500
+    with running_engine(database.url, database.doorbell), psycopg.connect(database.url) as stranger:
+        factories.open_incident(database, services["bob"])
+        wait_for(lambda: factories.run(database, "select count(*) from destination") == [(1,)])
+        stranger.execute("select name from destination for update")
+        second = factories.open_incident(database, services["bob"], "other")
+        failed = "select count(*) from attempt_try t join notification_attempt a on a.id = t.attempt_id"
+        wait_for(lambda: factories.run(database, f"{failed} where a.incident_id = %s", second.id) == [(1,)])
+        stranger.rollback()
+    assert "the database is away" not in caplog.text
