@@ -11,12 +11,13 @@ WRITES = {
     "contact method": "reseal_contact_method",
     "channel": "reseal_channel",
     "integration": "reseal_integration",
+    "setting": "reseal_setting",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A secret's owner: a contact method, a channel or an integration."""
+    """A secret's owner: a contact method, a channel, an integration, or the setting with the key of Web Push."""
 
     noun: str
     name: str

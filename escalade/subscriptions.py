@@ -1,6 +1,7 @@
 """Web Push: the keys of this installation, and the browsers that people switched it on in."""
 
 import json
+import logging
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
@@ -12,20 +13,27 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from escalade import audit, sealing, settings
 from escalade.config import Config, is_loopback
 from escalade.db import Tx, as_json
+from escalade.errors import Conflict
 from escalade.transfer.adding import add_contact_method, as_told
 from escalade.transports import push
 from escalade.transports.addresses import push_endpoint
 from escalade.transports.base import PushSender
+
+log = logging.getLogger("escalade.subscriptions")
 
 SETTING = "push_key"
 LABEL_LIMIT = 60
 
 
 def sender(tx: Tx, config: Config) -> PushSender | None:
-    """In whose name this process pushes; None where the package for it is not installed."""
+    """In whose name this process pushes; None where the package for it is not installed, or the key cannot be read."""
     if not push.is_installed():
         return None
-    return PushSender(private_key(tx), contact(config), f"{config.base_url}/")
+    try:
+        return PushSender(private_key(tx), contact(config), f"{config.base_url}/")
+    except Conflict as refusal:
+        log.warning("%s", refusal.message)
+        return None
 
 
 def contact(config: Config) -> str:
@@ -38,14 +46,17 @@ def contact(config: Config) -> str:
 
 def private_key(tx: Tx) -> str:
     """The key that every push is signed with, made once: every subscription is bound to it, so another one would end
-    them all. Nobody can push with it alone: the subscriptions are secrets of their own."""
+    them all. Raises Conflict where it is sealed under a key that this process does not have."""
     kept = settings.get(tx, SETTING)
     if kept is None:
         number = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value
         made = urlsafe_b64encode(number.to_bytes(32, "big")).decode().rstrip("=")
         tx.run("put_setting_once", name=SETTING, value=as_json(sealing.seal(tx.limits.sealing_keys, made)))
         kept = settings.get(tx, SETTING)
-    return str(sealing.opened(tx.limits.sealing_keys, str(kept)))
+    try:
+        return str(sealing.opened(tx.limits.sealing_keys, str(kept)))
+    except sealing.Unreadable as why:
+        raise Conflict(f"Nothing can be sent by Web Push. {why}") from None
 
 
 def public_key(tx: Tx) -> str:

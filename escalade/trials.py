@@ -4,7 +4,6 @@ what a page would meet."""
 from dataclasses import dataclass
 
 from escalade import audit
-from escalade import audit
 from escalade.db import Tx
 from escalade.errors import NotFound
 from escalade.transports import TRANSPORTS
@@ -69,6 +68,5 @@ def begin(tx: Tx, to: Contact) -> int:
         "insert_test", method_id=method_id, channel_id=channel_id, now=tx.now, max_tries=tx.limits.max_tries
     )
     audit.record(tx, "test page sent", f"{to.owner}/{to.name}", None, {"attempt": str(attempt_id)})
-    audit.record(tx, "test sent", f"{to.owner}/{to.name}" if to.user_id is not None else to.name)
     tx.ring()
     return int(attempt_id)

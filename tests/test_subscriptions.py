@@ -7,9 +7,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_httpserver import HTTPServer
 
-from escalade import subscriptions
+from escalade import resealing, subscriptions
 from escalade.config import Config
 from escalade.db import Database, Limits
+from escalade.errors import Conflict
+from escalade.transfer import apply, export
 from escalade.transfer.faults import Faults
 from escalade.transports.base import Network
 from tests import factories
@@ -59,6 +61,26 @@ def test_the_private_key_is_sealed_where_the_environment_has_a_key(clean_url: st
     db.close()
 
 
+def test_a_key_that_cannot_be_read_stops_no_process_and_is_sealed_anew_by_reencrypt(clean_url: str) -> None:
+    def under(*keys: str) -> Database:
+        return Database(clean_url, size=1, limits=Limits(sealing_keys=keys))
+
+    old, new = under("an old key of mine", ""), under("a new key of mine", "")
+    both = under("a new key of mine", "an old key of mine")
+    with old.begin() as tx:
+        private = subscriptions.private_key(tx)
+    with new.begin() as tx:
+        assert subscriptions.sender(tx, Config.read({})) is None
+        with pytest.raises(Conflict, match="Nothing can be sent by Web Push"):
+            subscriptions.public_key(tx)
+    with both.begin() as tx:
+        assert [kept.label for kept in resealing.reseal(tx).outdated] == ["setting push_key"]
+    with new.begin() as tx:
+        assert subscriptions.private_key(tx) == private
+    for db in (old, both, new):
+        db.close()
+
+
 @pytest.mark.parametrize(
     ("environ", "contact"),
     [
@@ -98,8 +120,6 @@ def test_what_is_no_subscription_is_refused(database: Database, text: str) -> No
 
 
 def test_an_export_keeps_the_subscription_to_itself(database: Database, browser: Browser) -> None:
-    from escalade.transfer import apply, export
-
     factories.user(database)
     subscribe(database, browser, "https://push.example/secret-1")
     with database.begin() as tx:
