@@ -84,9 +84,11 @@ def _ids(tx: Tx, who: str | None) -> tuple[int | None, int | None]:
     raise Invalid(f"There is nobody {name!r}.", "who")
 
 
-def to_replay(tx: Tx, wanted: Filter) -> list[AttemptView]:
-    """The failed pages of a filter, those of later pages included, the latest first; at most MOST_REPLAYED."""
-    return [view for view in page(tx, wanted, None, MOST_REPLAYED) if view.kind == "PAGE"]
+def to_replay(tx: Tx, wanted: Filter) -> tuple[list[AttemptView], bool]:
+    """The failed pages of a filter, those of later pages included, the latest first; and whether there are more than
+    the MOST_REPLAYED attempts that were looked at."""
+    found = page(tx, wanted, None, MOST_REPLAYED + 1)
+    return [view for view in found[:MOST_REPLAYED] if view.kind == "PAGE"], len(found) > MOST_REPLAYED
 
 
 def chosen(tx: Tx, ids: Sequence[int]) -> list[AttemptView]:

@@ -67,6 +67,11 @@ class AttemptView:
     delivered_at: datetime | None
     finished_at: datetime | None
 
+    @property
+    def gone(self) -> bool:
+        """Whether the contact method or channel it was sent to no longer exists: it cannot be sent again."""
+        return self.kind == "PAGE" and self.contact_method is None and self.channel is None
+
     def late_by(self, now: datetime) -> float:
         """Seconds from when it was first due to when it left, or to now while it waits; 0 where it is not late."""
         left = self.claimed_at if self.status in ("IN_FLIGHT", "DELIVERED") else self.finished_at

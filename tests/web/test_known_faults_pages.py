@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from escalade import incidents
+from escalade import incidents, listing
 from tests import factories
 from tests.web.screens import Person, Screens, fail
 
@@ -317,3 +317,33 @@ def test_k092_every_button_of_an_attempt_does_what_it_says_or_is_not_there(
     for path in ("/", "/attempts", f"/attempts/{attempt}", f"/incidents/{incident}"):
         text = alice.get(path).text
         assert ">Replay</button>" not in text and "incident is acknowledged: nobody needs to be paged" in text, path
+
+
+def test_k092_what_was_sent_to_somebody_who_is_gone_is_not_offered_and_is_said(
+    screens: Screens, service: int, alice: Person
+) -> None:
+    first, second = failures(screens, service, 2)
+    bob = "select id from contact_method where user_id = (select id from app_user where name = 'Bob')"
+    factories.run(screens.db, f"update notification_attempt set contact_method_id = ({bob}) where id = %s", first)
+    factories.run(screens.db, f"delete from contact_method where id in ({bob})")
+    for path in ("/attempts", "/"):
+        row = alice.get(path).text.split(f'<li id="attempt-{first}"')[1].split("</li>")[0]
+        assert ">Replay</button>" not in row and "no longer exists" in row
+    assert ">Replay</button>" not in alice.get(f"/attempts/{first}").text
+    plan = alice.get("/attempts/replay?all=on").text
+    assert "Send 1 page again?" in plan and "1 page of these will be skipped" in plan
+    assert "what it was sent to no longer exists" in plan
+    answer = alice.post("/attempts/replay", back="attempts", ids=hidden(plan, "ids"))
+    assert "1 page sent again. 1 page skipped" in alice.get(answer.headers["Location"]).text
+    assert (status_of(screens, first), status_of(screens, second)) == ("FAILED", "PENDING")
+
+
+def test_a_filter_of_more_than_a_form_carries_says_so(
+    screens: Screens, service: int, alice: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = failures(screens, service, 4)
+    monkeypatch.setattr(listing, "MOST_REPLAYED", 4)
+    assert "there are more" not in alice.get("/attempts/replay?all=on").text
+    monkeypatch.setattr(listing, "MOST_REPLAYED", 3)
+    plan = alice.get("/attempts/replay?all=on").text
+    assert "These are the latest 3; there are more" in plan and hidden(plan, "ids") == ",".join(map(str, found[:0:-1]))

@@ -77,7 +77,7 @@ def plan() -> str:
     """Before many are sent again: exactly which, whom they tell, and which of them nobody needs. Changes nothing."""
     with context().db.read() as tx:
         seen = regions.frame(tx)
-        planned = queue_region.plan(tx, _wanted(tx))
+        planned = queue_region.plan(tx, *_wanted(tx))
     return render_template(
         "attempts/replay.html",
         plan=planned,
@@ -89,9 +89,9 @@ def plan() -> str:
     )
 
 
-def _wanted(tx: Tx) -> list[AttemptView]:
+def _wanted(tx: Tx) -> tuple[list[AttemptView], bool]:
     if "all" not in request.args:
-        return listing.chosen(tx, _chosen_ids(request.args))
+        return listing.chosen(tx, _chosen_ids(request.args)), False
     asked = filters.read(request.args)
     for name, fault in asked.faults.items():
         raise Invalid(fault, name)

@@ -92,12 +92,10 @@ def _with(offered: Sequence[str], chosen: str | None) -> list[str]:
     return [*offered, *([chosen] if chosen and chosen not in offered else [])]
 
 
-def plan(tx: Tx, found: Sequence[AttemptView]) -> Plan:
-    """What a replay of these would do now."""
+def plan(tx: Tx, found: Sequence[AttemptView], more: bool) -> Plan:
+    """What a replay of these would do now; `more`: there are more than these."""
     unneeded = listing.unneeded(tx, found)
-    told = Counter(
-        (view.who, view.transport or "", view.address or "") for view in found if view.incident_id not in unneeded
-    )
+    sent = [view for view in found if not view.gone and view.incident_id not in unneeded]
+    told = Counter((view.who, view.transport or "", view.address or "") for view in sent)
     recipients = [Recipient(*key, pages) for key, pages in sorted(told.items())]
-    skipped = sum(view.incident_id in unneeded for view in found)
-    return Plan(found, recipients, unneeded, skipped, len(found) >= listing.MOST_REPLAYED)
+    return Plan(found, recipients, unneeded, len(found) - len(sent), more)
