@@ -34,6 +34,11 @@ CLICK = """async ([action]) => {
 NO_NETWORK = "() => { self.fetch = () => Promise.reject(new TypeError('no network')); }"
 
 
+ACTIVE = "async () => (await navigator.serviceWorker.ready).active?.state === 'activated'"
+# Twenty a second, as long as a busy machine may need.
+LOOKS = 600
+
+
 class Worker:
     """The service worker of a page, reached as the developer tools reach it."""
 
@@ -52,7 +57,8 @@ class Worker:
     def push(self, origin: str, data: str) -> None:
         """Deliver a push, as the browser's own push service would."""
         self.page.evaluate("navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready)")
-        for _ in range(100):
+        self.page.wait_for_function(ACTIVE, timeout=30_000)
+        for _ in range(LOOKS):
             if self.registration:
                 break
             self.page.wait_for_timeout(50)
@@ -67,7 +73,7 @@ class Worker:
 
     def opened(self) -> list[str]:
         """The pages that the worker opened."""
-        for _ in range(100):
+        for _ in range(LOOKS):
             found: list[str] = self.page.context.service_workers[0].evaluate("self.opened")
             if found:
                 return found
@@ -76,7 +82,7 @@ class Worker:
 
     def shown(self) -> list[dict[str, Any]]:
         """The notifications that are on the screen."""
-        for _ in range(100):
+        for _ in range(LOOKS):
             found: list[dict[str, Any]] = self.page.evaluate(SHOWN)
             if found:
                 return found
