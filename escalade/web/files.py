@@ -85,7 +85,8 @@ def sent(file: File) -> Response:
     response.vary.add("Accept-Encoding")
     response.headers["Cache-Control"] = FOR_EVER if request.args.get("v") == file.version else ASK_FIRST
     response.set_etag(file.version, weak=True)
-    return response.make_conditional(request.environ)
+    response.make_conditional(request.environ)
+    return response
 
 
 @blueprint.get("/sw.js")

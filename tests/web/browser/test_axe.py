@@ -18,6 +18,13 @@ VENDOR = Path(ROOT, "tests", "vendor")
 [AXE] = VENDOR.glob("axe-*.min.js")
 WIDTHS = (1280, 320)
 SCHEMES = ("light", "dark")
+# What a finger has to hit: a box to tick counts with its label, and a link in a text is no target of its own.
+TARGETS = """() => [...document.querySelectorAll(
+    'button, .button, input:not([type=hidden]), select, textarea, summary, nav a, .jumps a, .tile')]
+    .map((node) => [node, (node.matches('[type=checkbox], [type=radio]') && node.closest('label') || node)
+      .getBoundingClientRect()])
+    .filter(([node, box]) => box.width && !node.matches('.aside') && (box.height < 43.5 || box.width < 43.5))
+    .map(([node, box]) => `${Math.round(box.width)} x ${Math.round(box.height)} ${node.outerHTML.slice(0, 160)}`)"""
 # Rules that axe-core leaves off unless they are asked for. None is switched off.
 MORE = ("target-size", "duplicate-id", "duplicate-id-active")
 RUN = """async (more) => {
@@ -48,6 +55,7 @@ def faults(page: Page) -> list[str]:
         page.set_viewport_size({"width": width, "height": 844})
         if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
             found.append(f"{page.url} is wider than {width}")
+        found += [f"{page.url} {width}: too small for a finger: {target}" for target in page.evaluate(TARGETS)]
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
             found += [f"{page.url} {width} {scheme}: {fault}" for fault in page.evaluate(RUN, MORE)]
