@@ -89,7 +89,7 @@ class Forms(HTMLParser):
         elif tag == "button" and self.button is not None and self.text is not None:
             at, words = self.button, " ".join("".join(self.text).split())
             sends = (at["name"] or "", at.get("value") or "") if at.get("name") else None
-            if at.get("aria-hidden") != "true":
+            if "hidden" not in at:
                 self.form.buttons.append(Button(at.get("aria-label") or words, sends, at.get("formaction")))
             self.button = self.text = None
         elif tag == "form":
