@@ -7,6 +7,7 @@ from playwright.sync_api import Page, expect
 
 from escalade import incidents
 from tests import factories
+from tests.web.browser import test_axe
 from tests.web.browser.conftest import Reader, Site
 from tests.web.browser.test_plain import TARGETS
 from tests.web.screens import fail
@@ -113,3 +114,24 @@ def test_targets_are_large_and_nothing_is_cut_off_on_them(
         page.goto(path)
         assert page.evaluate(TARGETS) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/attempts?from=never&who=user:x",
+        "/attempts/replay?all=on",
+        "/oncall?service=api&week=2026-01-08",
+        "/oncall?service=x",
+    ],
+)
+def test_axe_finds_nothing_with_a_filter_a_plan_or_a_rehearsal(
+    site: Site, reader: Reader, failed: list[int], path: str
+) -> None:
+    page = reader.page
+    page.add_init_script(path=test_axe.AXE)
+    page.goto(path)
+    page.locator("[data-pause]").evaluate_all("found => found.forEach((button) => button.click())")
+    assert test_axe.faults(page) == []
+    if "never" in path:
+        reader.expect_refusal()
