@@ -50,8 +50,11 @@ def _attempt_line(view: AttemptView) -> list[str]:
 
 def token_lines(tokens: Sequence[ApiToken]) -> list[list[str]]:
     """A table of tokens, headings first; none where there are none."""
-    rows = [[one.name, one.role, _short(when(one.created_at)), _short(when(one.last_used_at))] for one in tokens]
-    return [["NAME", "ROLE", "CREATED", "LAST USED"], *rows] if rows else []
+    rows = [
+        [one.name, one.role, *(_short(when(at)) for at in (one.created_at, one.last_used_at, one.expires_at))]
+        for one in tokens
+    ]
+    return [["NAME", "ROLE", "CREATED", "LAST USED", "ENDS"], *rows] if rows else []
 
 
 def _short(time: str | None) -> str:
