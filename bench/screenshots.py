@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 FLAGS = ["--no-sandbox", "--disable-quic", "--disable-background-networking", "--hide-scrollbars"]
 EMAIL, PASSWORD = "demo-alice@example.com", "only for the pictures"
 LARGEST = 200_000
+MORE = ("Queue of the mailer grows: 12,400 waiting", "Payments: p95 above 2 s for five minutes")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def main() -> int:
         take(browser, f"{base}/", "now-phone", PHONE)
         take(browser, f"{base}/", "now-desktop", DESKTOP)
         take(browser, f"{base}/incidents/{incident}", "incident", DESKTOP)
+        take(browser, f"{base}/attempts?status=PENDING", "attempts", DESKTOP)
         take(browser, link, "acknowledge", PHONE, log_in=False)
         browser.close()
     return 0
@@ -76,7 +79,25 @@ def served() -> Iterator[tuple[str, int, str]]:
         command(url, "demo")
         command(url, "user", "create", EMAIL, "--role", "admin", typed=PASSWORD)
         with app(url) as running:
-            yield running.url, *climbing(url, running.url)
+            found = climbing(url, running.url)
+            for title in MORE:
+                command(url, "incident", "open", "demo-shop", title)
+            tried(url, len(MORE))
+            yield running.url, *found
+
+
+def tried(url: str, pages: int) -> None:
+    """Wait until so many pages have been tried, and wait for their next try."""
+    db = Database(url, size=1)
+    waiting = "select count(*) from notification_attempt where status = 'PENDING' and tries > 0"
+    try:
+        with db.connection() as conn:
+            for _ in range(100):
+                if (conn.execute(waiting).fetchone() or [0])[0] >= pages:
+                    return
+                time.sleep(0.1)
+    finally:
+        db.close()
 
 
 def command(url: str, *words: str, typed: str = "") -> None:
