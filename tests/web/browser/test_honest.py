@@ -189,3 +189,13 @@ def test_an_unchanged_page_is_not_touched(site: Site, reader: Reader, incident: 
         with page.expect_response("**/now?*"):
             page.evaluate("dispatchEvent(new Event('online'))")
     assert set(statuses) == {204} and page.evaluate("touched") == 0
+
+
+def test_k087_what_is_ticked_stays_ticked(site: Site, reader: Reader, incident: int) -> None:
+    ids = [fail(site.db, number) for number in (incident, factories.open_incident(site.db, site.service, "k2").id)]
+    page = reader.page
+    page.goto("/attempts?status=FAILED")
+    page.locator(f"#tick-{ids[0]}").check()
+    newest = fail(site.db, factories.open_incident(site.db, site.service, "k3").id)
+    expect(page.locator(f"#tick-{newest}")).to_be_visible()
+    assert [page.locator(f"#tick-{number}").is_checked() for number in (*ids, newest)] == [True, False, False]
