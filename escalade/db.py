@@ -237,9 +237,10 @@ Begin = Callable[[], AbstractContextManager[Tx]]
 class Session:
     """One connection of its own, for the engine: it waits for nobody's pool, and says when it is broken."""
 
-    def __init__(self, url: str, limits: Limits | None = None, patience: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, url: str, limits: Limits | None = None, patience: float | None = None) -> None:
         self.conn = connect(url, lock_ms=LOCK_MS)
-        self.conn.patience = patience
+        if patience is not None:
+            self.conn.patience = patience
         if self.conn.prepare_threshold is not None:
             # Behind a pooler nothing is prepared, and what is set here would be left to others.
             Tx(self.conn).run("plan_once")

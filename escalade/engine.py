@@ -16,7 +16,7 @@ import psycopg
 from escalade import attempts, climbing, heartbeats, housekeeping, metrics, outage, strays
 from escalade.attempts import Due
 from escalade.clock import Clock
-from escalade.db import PATIENCE_SECONDS, Begin, Session, Tx
+from escalade.db import Begin, Session, Tx
 from escalade.delivery import Links
 from escalade.dispatch import Dispatch, Settings
 from escalade.doorbell import Doorbell
@@ -135,7 +135,7 @@ class Engine:
             log.warning("outcomes are recorded without a connection of their own: %s", str(error).strip())
             return None
 
-    def _connect(self, patience: float = PATIENCE_SECONDS) -> Session:
+    def _connect(self, patience: float | None = None) -> Session:
         self.health.pulse()
         self.health.connecting = True
         try:

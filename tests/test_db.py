@@ -176,6 +176,8 @@ def test_k095_when_every_connection_was_cut_the_next_alert_is_taken_at_once(clea
             "select pg_terminate_backend(pid) from pg_stat_activity"
             " where datname = current_database() and pid <> pg_backend_pid()"
         )
+        left = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        wait_for(lambda: conn.execute(left).fetchone() == (0,), what="end of the others")
     asked: list[float] = []
     with patch.object(pool.pool, "getconn", wraps=pool.pool.getconn) as getconn, pool.begin() as tx:
         assert tx.now

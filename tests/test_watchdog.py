@@ -243,7 +243,8 @@ def test_q25_a_black_hole_hangs_no_engine_and_restarts_no_process(
     with running_engine(line.url, Doorbell(), settings=QUICK) as engine, watched(engine, health=engine.health):
         ask = health_of(database, config, engine)
         engine.health.patience = 1.0
-        wait_for(lambda: ask("/readyz")[0] == 200)
+        # Ready is said as soon as it goes round; both of its connections must be there to hang.
+        wait_for(lambda: ask("/readyz")[0] == 200 and engine.dispatch.recorder is not None)
         line.hangs.set()
         wait_for(lambda: engine.health.away)
         factories.open_incident(database, service)

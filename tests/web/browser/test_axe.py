@@ -51,8 +51,11 @@ def page(browser: Browser, bare: Site) -> Iterator[Page]:
 def faults(page: Page) -> list[str]:
     """What axe finds on the page as it is, in both themes and widths."""
     found = []
+    # A form that was sent may have its answer, and not yet the answer's styles.
+    page.wait_for_load_state("load")
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 844})
+        page.wait_for_function("width => innerWidth === width && document.styleSheets.length > 0", arg=width)
         if page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0:
             found.append(f"{page.url} is wider than {width}")
         found += [f"{page.url} {width}: too small for a finger: {target}" for target in page.evaluate(TARGETS)]
