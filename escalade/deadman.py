@@ -45,6 +45,7 @@ class Deadman(Background):
             try:
                 self.ping()
             except Exception:
+                # A switch that ended here would call people though pages go out.
                 log.exception("the dead man's switch could not be pinged")
             self.stopping.wait(self.every)
 

@@ -109,6 +109,7 @@ def _reset(begin: Begin, network: Network, base_url: str, email: str, address: s
         if link is not None:
             mailing.post(network, *letter(link))
     except Exception:
+        # Nobody waits for this: whoever asked has had the same answer as everybody, and may ask again.
         log.exception("a reset link could not be made")
 
 

@@ -55,6 +55,7 @@ class Watchdog(Background):
             try:
                 self.look()
             except Exception:
+                # Nobody watches the watchdog: it must not end.
                 log.exception("the watchdog's round raised; it goes on")
             self.stopping.wait(self.every)
 

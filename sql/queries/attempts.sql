@@ -324,8 +324,7 @@ with locked as materialized (
     select id
     from notification_attempt a
     where incident_id = :incident_id and id = any(:ids::bigint[]) and kind = 'PAGE' and status = 'FAILED'
-        and (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
-        and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id))
+        and still_there(a.contact_method_id, a.channel_id)
     order by id
     for no key update
 )
@@ -414,8 +413,7 @@ returning id;
 
 -- name: attempt_incident
 -- The incident that an attempt belongs to, and whether its contact method or channel is still there.
-select incident_id, kind, status, (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
-    and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id)) as reachable
+select incident_id, kind, status, still_there(a.contact_method_id, a.channel_id) as reachable
 from notification_attempt a
 where id = :id;
 

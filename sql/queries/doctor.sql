@@ -44,20 +44,9 @@ order by lower(u.email);
 
 -- name: doctor_policies
 -- Every policy as an incident would keep it, and whether a service uses it.
-select p.name, exists (select from service s where s.policy_id = p.id) as used, coalesce((
-    select jsonb_agg(jsonb_build_object('targets', coalesce((
-        select jsonb_agg(jsonb_build_object(
-            'kind', case when t.user_id is not null then 'user' when t.schedule_id is not null then 'schedule'
-                else 'channel' end,
-            'id', coalesce(t.user_id, t.schedule_id, t.channel_id),
-            'name', coalesce(u.email, h.name, c.name)) order by t.position)
-        from escalation_target t
-        left join app_user u on u.id = t.user_id
-        left join schedule h on h.id = t.schedule_id
-        left join channel c on c.id = t.channel_id
-        where t.step_id = e.id), '[]'::jsonb)) order by e.position)
-    from escalation_step e where e.policy_id = p.id), '[]'::jsonb) as steps
+select p.name, exists (select from service s where s.policy_id = p.id) as used, v.snapshot -> 'steps' as steps
 from escalation_policy p
+join policy_snapshot v on v.policy_id = p.id
 order by p.name;
 
 -- name: doctor_services
@@ -71,8 +60,7 @@ order by s.name;
 -- name: doctor_failed^
 -- What failed for good, and how much of it belongs to incidents that still need somebody.
 select count(*) as total, count(*) filter (where a.kind = 'PAGE' and i.status = 'TRIGGERED'
-    and (a.contact_method_id is null or exists (select from contact_method m where m.id = a.contact_method_id))
-    and (a.channel_id is null or exists (select from channel c where c.id = a.channel_id))) as needed
+    and still_there(a.contact_method_id, a.channel_id)) as needed
 from notification_attempt a
 left join incident i on i.id = a.incident_id
 where a.status = 'FAILED';

@@ -21,23 +21,12 @@ with opened as (
     select s.id, :integration_id, s.name, :title, :details, :severity,
         case when s.urgency <> 'severity' then s.urgency when :severity in ('critical', 'error') then 'high' else 'low' end,
         'TRIGGERED', :dedup_key, :link, :alert_group, :sanitized,
-        jsonb_build_object('name', p.name, 'repeat', p.repeat, 'steps', coalesce((
-            select jsonb_agg(jsonb_build_object('wait', e.wait_seconds, 'targets', coalesce((
-                select jsonb_agg(jsonb_build_object(
-                    'kind', case when t.user_id is not null then 'user' when t.schedule_id is not null then 'schedule'
-                        else 'channel' end,
-                    'id', coalesce(t.user_id, t.schedule_id, t.channel_id),
-                    'name', coalesce(u.email, h.name, c.name)) order by t.position)
-                from escalation_target t
-                left join app_user u on u.id = t.user_id
-                left join schedule h on h.id = t.schedule_id
-                left join channel c on c.id = t.channel_id
-                where t.step_id = e.id), '[]'::jsonb)) order by e.position)
-            from escalation_step e where e.policy_id = p.id), '[]'::jsonb)),
+        v.snapshot,
         1, 0, p.repeat, :now, :actor, :now, 1, s.ack_timeout_seconds, s.auto_resolve_seconds,
         :now::timestamptz + make_interval(secs => s.auto_resolve_seconds)
     from service s
     join escalation_policy p on p.id = s.policy_id
+    join policy_snapshot v on v.policy_id = p.id
     where s.id = :service_id and (
         (select count(*) from (select from incident where service_id = :service_id and status <> 'RESOLVED' limit :most) o)
             < :most
